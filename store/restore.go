@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/callgate/callgate/store/approval"
@@ -88,7 +89,7 @@ func (s *step) restoreCall(c *Call) error {
 	if err := s.restoreKey(c); err != nil || c.Step == Opened {
 		return err
 	}
-	_, err = s.restoreUse(c.ID, c.Task.Using, s.now)
+	_, _, err = s.restoreUse(c.ID, c.Task.Using, s.now)
 	return err
 }
 
@@ -122,16 +123,18 @@ func (s *step) restoreKey(c *Call) error {
 	return s.put(KeyRecord, name, &Started{c.ID})
 }
 
-// restoreUse marks approvals as used by a call, whatever their votes are. It returns how many were not.
-func (s *step) restoreUse(call string, using []string, at time.Time) (n int, err error) {
+// restoreUse marks approvals as used by a call, whatever their votes are. It returns how many were not, and whether
+// one is not there.
+func (s *step) restoreUse(call string, using []string, at time.Time) (n int, absent bool, err error) {
 	for _, id := range using {
 		if IsGrant(id) {
 			continue
 		}
 		a, err := get[Asked](s, AskRecord, id)
 		if err != nil {
-			return n, err
+			return n, absent, err
 		}
+		absent = absent || a == nil
 		if a == nil || a.Ran != "" {
 			continue
 		}
@@ -140,10 +143,10 @@ func (s *step) restoreUse(call string, using []string, at time.Time) (n int, err
 		used.Ran, used.RanAt, used.Arguments, used.Ended = call, at, nil, approval.Ending{}
 		used.Revision++
 		if err := s.replace(used); err != nil {
-			return n, err
+			return n, absent, err
 		}
 	}
-	return n, nil
+	return n, absent, nil
 }
 
 // restoreAsked puts an approval back, or what it says beyond the one that there is.
@@ -205,8 +208,14 @@ type Folded struct {
 	Approvals int // and grants that have ended
 }
 
+// Plus is what two have put back.
+func (n Folded) Plus(m Folded) Folded {
+	return Folded{n.Keys + m.Keys, n.Running + m.Running, n.Uses + m.Uses, n.Approvals + m.Approvals}
+}
+
 // Fold puts back what the audit log of this node says. Facts come in the order of the log. It returns
-// the outcomes of calls that are not there: where another gateway puts them back later, fold these once more.
+// those of calls, approvals and grants that are not there: where another gateway puts them back later, fold these
+// once more.
 func (e *Engine) Fold(ctx context.Context, facts []Fact) (all Folded, missing []Fact, err error) {
 	for from := 0; from < len(facts); from += readBatch {
 		var some Folded
@@ -219,14 +228,18 @@ func (e *Engine) Fold(ctx context.Context, facts []Fact) (all Folded, missing []
 					return err
 				}
 				if !there {
-					missing = append(missing, facts[i])
+					left := facts[i]
+					if left.Kind == Executed { // the call is there, and may be removed before
+						left.Kind = HandedOver
+					}
+					missing = append(missing, left)
 				}
 			}
 			return nil
 		}); err != nil {
 			return all, missing, err
 		}
-		all.Keys, all.Running, all.Uses, all.Approvals = all.Keys+some.Keys, all.Running+some.Running, all.Uses+some.Uses, all.Approvals+some.Approvals
+		all = all.Plus(some)
 	}
 	return all, missing, nil
 }
@@ -234,17 +247,17 @@ func (e *Engine) Fold(ctx context.Context, facts []Fact) (all Folded, missing []
 // loggedProcess is the process of a node of which only the log is left.
 const loggedProcess = "/logged"
 
-// fold puts back what a fact says. there is false of an outcome whose call is not there.
+// fold puts back what a fact says. there is false where a record is not there that it says more of.
 func (s *step) fold(f *Fact, n *Folded) (there bool, err error) {
 	switch f.Kind {
 	case Executed, HandedOver:
-		return true, s.foldDecision(f, n)
+		return s.foldDecision(f, n)
 	case NotExecuted, OutcomeKnown:
 		return s.foldOutcome(f, n)
 	case ApprovalEnded:
 		a, err := get[Asked](s, AskRecord, f.Approval)
 		if err != nil || a == nil || !a.open() {
-			return true, err
+			return a != nil, err
 		}
 		n.Approvals++
 		ended := a.Approval
@@ -254,7 +267,7 @@ func (s *step) fold(f *Fact, n *Folded) (there bool, err error) {
 		return true, s.replace(ended)
 	case GrantRevoked:
 		if g, err := get[approval.Grant](s, GrantRecord, f.Grant); err != nil || g == nil {
-			return true, err
+			return false, err
 		}
 		n.Approvals++
 		return true, s.drop(GrantRecord, f.Grant)
@@ -264,33 +277,28 @@ func (s *step) fold(f *Fact, n *Folded) (there bool, err error) {
 
 // foldDecision puts back a call that was about to be dispatched, and the uses of its approvals. That it was
 // dispatched is not known: it is taken for dispatched, unless its outcome says otherwise.
-func (s *step) foldDecision(f *Fact, n *Folded) error {
+func (s *step) foldDecision(f *Fact, n *Folded) (there bool, err error) {
 	// What becomes of a call that this process holds is not in the log yet.
 	if f.Kind == Executed && f.KeyHash != nil && !s.process.Holds(f.Call.ID) {
 		was, err := get[Call](s, CallRecord, f.Call.ID)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if was == nil || was.Step == Opened {
 			c := f.Call
 			c.Key, c.State, c.Step, c.Owner, c.Attempts, c.Opened = hashedKey+string(f.KeyHash), Pending, Dispatched, s.process.Node+loggedProcess, 1, f.At
 			if err := s.restoreKey(&c); err != nil {
-				return err
+				return false, err
 			}
 			if err := s.put(CallRecord, c.ID, &c); err != nil {
-				return err
+				return false, err
 			}
 			n.Running++
 		}
 	}
-	for _, using := range [][]string{f.Call.Task.Using, f.Call.Task.Spends} {
-		used, err := s.restoreUse(f.Call.ID, using, f.At)
-		if err != nil {
-			return err
-		}
-		n.Uses += used
-	}
-	return nil
+	used, absent, err := s.restoreUse(f.Call.ID, slices.Concat(f.Call.Task.Using, f.Call.Task.Spends), f.At)
+	n.Uses += used
+	return !absent, err
 }
 
 // foldOutcome ends a call whose answer is lost, or removes one that was not dispatched.

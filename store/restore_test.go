@@ -14,6 +14,7 @@ import (
 	"github.com/callgate/callgate/internal/testkit/lossy"
 	"github.com/callgate/callgate/internal/testkit/redistest"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/approval"
 	"github.com/callgate/callgate/store/redisstore"
 )
 
@@ -154,4 +155,139 @@ func TestFinishOfACallThatRedisHasLost(t *testing.T) {
 	if _, err := g.Finish(ctx, "nobody", ending("a", "r")); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a call that is nowhere: %v", err)
 	}
+}
+
+// Where records of a log are missing that Redis has lost too, no gateway takes a key, until they are there again
+// or the operator accepts that: also after a restart, and whatever is written meanwhile.
+func TestGapInALog(t *testing.T) {
+	s := redistest.Start(t)
+	c := s.Client()
+	defer c.Close()
+	for name, over := range map[string]func(log *nodeLog, accepted *atomic.Bool){
+		"accepted": func(_ *nodeLog, accepted *atomic.Bool) { accepted.Store(true) },
+		"put back": func(log *nodeLog, _ *atomic.Bool) {
+			log.mu.Lock()
+			defer log.mu.Unlock()
+			log.gone = 0
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := at(s.Address())
+			o.Replicas = 2
+			hooks := testHooks{lease: 200 * time.Millisecond}
+			var accepted atomic.Bool
+			dir := t.TempDir()
+			log := logOf(strings.ReplaceAll(dir, "/", "_"))
+			gapped := o
+			gapped.Log = log.options()
+			gapped.Log.Accepts = func(time.Time) bool { return accepted.Load() }
+			a, b := joining(t, dir, gapped, hooks), joining(t, t.TempDir(), o, hooks)
+			a.wait(t, true)
+			b.wait(t, true)
+			ended(t, a, newCall("1", "k"))
+			log.mu.Lock()
+			log.gone = len(log.facts)
+			log.mu.Unlock()
+			must(t, c.FlushAll(ctx).Err())
+			keyed := func(g *gateway, id string) error {
+				_, err := g.Open(ctx, newCall(id, "key "+id))
+				return err
+			}
+			refuse := func(when string) {
+				t.Helper()
+				for i, g := range []*gateway{a, b} {
+					insist(t, func() error {
+						_, err := g.Get(ctx, "1", store.OfAnyone())
+						if errors.Is(err, store.ErrNotFound) {
+							return nil
+						}
+						return err
+					})
+					id := fmt.Sprint(when, i)
+					if err := keyed(g, id); err == nil || !strings.Contains(err.Error(), "accept-loss") && !errors.Is(err, store.ErrUnavailable) {
+						t.Errorf("%s: gateway %d: %v", when, i, err)
+					}
+					insist(t, func() error { _, err := g.Open(ctx, newCall(id, "")); return err })
+					must(t, g.Settle(ctx, id))
+				}
+			}
+			refuse("at once")
+			for end := time.Now().Add(6 * time.Second); time.Now().Before(end); time.Sleep(500 * time.Millisecond) {
+				log.write(store.Fact{Kind: store.OutcomeKnown, Call: store.Call{ID: "another"}})
+			}
+			refuse("later")
+			must(t, a.Close())
+			a = joining(t, dir, gapped, hooks)
+			a.wait(t, true)
+			refuse("after a restart")
+			over(log, &accepted)
+			for i, g := range []*gateway{a, b} {
+				within(t, "keys are taken", func() bool { return keyed(g, fmt.Sprint("over", i)) == nil })
+			}
+		})
+	}
+}
+
+// What one gateway's log says of an approval that another one has kept holds after a loss, whichever of both puts
+// back first.
+func TestUseOfAnApprovalOfAnotherAfterALoss(t *testing.T) {
+	s := redistest.Start(t)
+	o := at(s.Address())
+	o.Replicas = 2
+	p := lossy.New(t, s.Address())
+	slow := o
+	slow.URL = at(p.Address()).URL
+	slow.Wait = brief
+	a, b := joining(t, t.TempDir(), o, testHooks{}), joining(t, t.TempDir(), slow, testHooks{})
+	a.wait(t, true)
+	b.wait(t, true)
+	now := newClock()
+	now.ms.Store(time.Now().UnixMilli())
+	used, revoked := voted(t, b, asked(t, b, question(t, now, "used", "p", `{"a":1}`, "refunds")), "ada", true), asked(t, b, question(t, now, "denied", "p", `{"a":2}`, "refunds"))
+	// All that is left of it at a is its log.
+	a.log.write(store.Fact{Kind: store.Executed, Call: store.Call{ID: "1", Task: store.Task{Tool: "t", Using: []string{used.ID}}}})
+	a.log.write(store.Fact{Kind: store.ApprovalEnded, Approval: revoked.ID, Ended: approval.Ending{End: approval.EndDenied, By: "ada", At: time.Now()}})
+	c := s.Client()
+	defer c.Close()
+	p.Set(func(h *lossy.Faults) { h.DropReplies = true })
+	must(t, c.FlushAll(ctx).Err())
+	within(t, "the first has put back", func() bool {
+		_, cause := a.Ready()
+		return cause != nil && strings.Contains(cause.Error(), "1 of 2")
+	})
+	p.Clear()
+	a.wait(t, true)
+	if got, err := a.Approval(ctx, used.ID); err != nil || got.Ran != "1" {
+		t.Errorf("an approval may be used twice: %+v, %v", got, err)
+	}
+	if got, err := a.Approval(ctx, revoked.ID); err != nil || got.Ended.End != approval.EndDenied {
+		t.Errorf("a denial is forgotten: %+v, %v", got, err)
+	}
+}
+
+// Of two processes of one node, the later one serves and the other does not.
+func TestTwoProcessesOfOneNode(t *testing.T) {
+	s := redistest.Start(t)
+	o := at(s.Address())
+	hooks := testHooks{lease: 200 * time.Millisecond}
+	dir := t.TempDir()
+	a := joining(t, dir, o, hooks)
+	a.wait(t, true)
+	time.Sleep(3 * hooks.lease)
+	b := joining(t, dir, o, hooks)
+	b.wait(t, true)
+	a.wait(t, false)
+	for end := time.Now().Add(5 * hooks.lease); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if ready, _ := a.Ready(); ready {
+			t.Fatal("both processes serve")
+		}
+	}
+	if ready, cause := b.Ready(); !ready {
+		t.Errorf("the later one does not serve: %v", cause)
+	}
+	if _, cause := a.Ready(); !errors.Is(cause, store.ErrSameNode) {
+		t.Errorf("the other says %v", cause)
+	}
+	must(t, b.Close())
+	a.wait(t, true)
 }

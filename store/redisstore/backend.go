@@ -473,9 +473,7 @@ func (b backend) committed(c *store.Commit, code string, reply []string, rev sto
 		if keep = keep && (b.seeding == nil || was.Rev != 0 || was.lost != nil); keep {
 			b.held[r.Key] = held{Record: store.Record{Rev: rev, Value: r.Now}, mark: mark}
 		}
-		if r.Kind != store.LeaseRecord {
-			b.recent.add(store.Kept{Key: r.Key, Value: r.Now}, time.Now())
-		}
+		b.recent.add(store.Kept{Key: r.Key, Value: r.Now}, time.Now())
 	}
 	return nil
 }

@@ -140,11 +140,19 @@ type Store struct {
 	doubts []doubt
 	marks  marks
 
-	// For the goroutine that connects: the epoch of the connection before, and since when records of the log are
-	// missing that are asked for.
+	started time.Time
+
+	// For the goroutine that connects: what waits for other gateways, the epoch of the connection before, and since
+	// when records of the log are missing that are asked for.
+	pending   *seeding
 	lastEpoch string
 	greeted   bool // there was a connection
 	gapSince  time.Time
+	// gap says that nobody has accepted that, gapMark behind which record they are missing, and gapSeen when that was
+	// looked at.
+	gap     bool
+	gapMark uint64
+	gapSeen time.Time
 }
 
 // connState is a connection to Redis, or why there is none.
@@ -202,7 +210,7 @@ func New(ctx context.Context, options Options) (*Store, error) {
 	r := &Store{
 		options: options, timeouts: timeouts{decisionWait, replyWait, ackReplyWait}.scaledTo(options.Wait),
 		lease: cmp.Or(options.Hooks.Lease, leaseTime), bounds: options.Bounds.WithDefaults(store.DurableCalls, store.DurableBytes),
-		lost: make(chan struct{}, 1), held: map[store.Key]held{}, begun: map[string]int{},
+		started: time.Now(), lost: make(chan struct{}, 1), held: map[store.Key]held{}, begun: map[string]int{},
 	}
 	r.process = store.Process{Name: options.Node + "/" + rand.Text(), Node: options.Node, Holds: r.holds, Wait: r.timeouts.decision}
 	r.Engine = store.NewEngine(backend{Store: r}, r.process, r.now, r.bounds)
@@ -233,6 +241,9 @@ func (r *Store) Ready() (ready bool, cause error) {
 func (r *Store) Close() error {
 	r.cancel()
 	r.group.Wait()
+	if r.pending != nil {
+		r.pending.Close()
+	}
 	if p := r.state.Swap(&connState{cause: errClosed}); p.conn != nil {
 		p.conn.Close()
 	}

@@ -140,24 +140,26 @@ return say('ok', found)
 `)
 
 // agreeScript: the instance, a new epoch, a node that has put back what it knows and the attempt of that, 1 where
-// its log is incomplete, and how many nodes there are. It returns the epoch of the instance, once there is one.
+// its log is incomplete, how many nodes there are, and the round. It returns the epoch of the instance, once all have
+// come to the end of the second round, and nothing before.
 // The epoch ends with ? while a log is incomplete.
 var agreeScript = redis.NewScript(common + `
 local instance, fresh, node, attempt, incomplete, nodes = take(), take(), take(), take(), take(), tonumber(take())
+local round = take()
 if redis.call('GET', base .. 'reading:' .. node) ~= attempt then return say('again') end
 local epoch = redis.call('GET', KEYS[1])
 local current = epoch and string.sub(epoch, 1, #instance) == instance
 if epoch and not current then redis.call('DEL', KEYS[1]) end
-local seeded, gaps = base .. 'seeded:' .. instance, base .. 'gaps:' .. instance
+local seeded, gaps = base .. 'seeded:' .. instance .. ':', base .. 'gaps:' .. instance
 redis.call(incomplete == '1' and 'SADD' or 'SREM', gaps, node)
-local n = nodes
 if not current then
-  redis.call('SADD', seeded, node)
-  redis.call('PEXPIRE', seeded, 86400000)
-  n = redis.call('SCARD', seeded)
+  redis.call('SADD', seeded .. round, node)
+  redis.call('PEXPIRE', seeded .. round, 86400000)
+  local n = redis.call('SCARD', seeded .. round)
   if n < nodes then return say('waiting', {tostring(n)}) end
-  redis.call('DEL', seeded)
 end
+if round == '1' then return say('ok', {''}) end
+redis.call('DEL', seeded .. '1', seeded .. '2')
 local gap = redis.call('EXISTS', gaps) == 1
 if not current or gap ~= (string.sub(epoch, -1) == '?') then
   epoch = fresh .. (gap and '?' or '')

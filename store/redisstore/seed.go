@@ -39,7 +39,14 @@ const (
 
 func (k *timed) size() int { return 256 + len(k.ID) + len(body(k.Value)) }
 
+// add adds a record, unless nothing is put back of it: a call that has not ended is held while this process runs it.
 func (r *recent) add(k store.Kept, now time.Time) {
+	switch call, running := k.Value.(*store.Call); {
+	case k.Kind != store.CallRecord && k.Kind != store.AskRecord && k.Kind != store.GrantRecord:
+		return
+	case running && call.Step != store.Ended:
+		return
+	}
 	r.kept = append(r.kept, timed{k, now})
 	r.bytes += r.kept[len(r.kept)-1].size()
 	n := 0
@@ -92,24 +99,39 @@ func (r *Store) confirmed(now time.Time) (seq uint64) {
 	return seq
 }
 
-// connect opens a conn and makes sure that Redis has what this process knows.
+// connect opens a conn and makes sure that Redis has what this process knows. While others have yet to put back what
+// they know, it keeps the conn for the next attempt.
 func (r *Store) connect(ctx context.Context) error {
-	c, err := r.options.Open(redisconn.Settings{Timeout: r.timeouts.reply, ReadTimeout: r.timeouts.ackReply, PoolSize: poolSize})
-	if err != nil {
-		return err
+	s := r.pending
+	r.pending = nil
+	var err error
+	if s != nil {
+		err = r.agree(ctx, s)
+	} else {
+		c, failed := r.options.Open(redisconn.Settings{Timeout: r.timeouts.reply, ReadTimeout: r.timeouts.ackReply, PoolSize: poolSize})
+		if failed != nil {
+			return failed
+		}
+		s = &seeding{conn: &conn{Conn: c, epochKey: r.options.KeyPrefix() + "{store}:epoch"}}
+		err = r.handshake(ctx, s)
 	}
-	l := &conn{Conn: c, epochKey: r.options.KeyPrefix() + "{store}:epoch"}
-	if err := r.handshake(ctx, l); err != nil {
-		l.Close()
+	var waiting waitingError
+	switch {
+	case errors.As(err, &waiting):
+		r.pending = s
+		return err
+	case err != nil:
+		s.Close()
 		return redisconn.Describe(err)
 	}
-	r.state.Store(&connState{conn: l})
+	r.state.Store(&connState{conn: s.conn})
 	return nil
 }
 
-func (r *Store) handshake(ctx context.Context, l *conn) error {
+func (r *Store) handshake(ctx context.Context, s *seeding) error {
 	bounded, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
+	l := s.conn
 	var err error
 	if l.client, err = l.Node(bounded, l.epochKey); err != nil {
 		return err
@@ -127,12 +149,19 @@ func (r *Store) handshake(ctx context.Context, l *conn) error {
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return err
 	}
+	process := r.process
+	process.Wait = 0
+	s.engine = store.NewEngine(backend{r, l}, process, r.now, r.bounds)
 	known := r.lastEpoch
-	if known != "" && epoch == known && strings.HasPrefix(epoch, l.instance+"/") && !strings.HasSuffix(epoch, "?") {
-		l.epoch = epoch
-		return nil
+	if known == "" || epoch != known || !strings.HasPrefix(epoch, l.instance+"/") || strings.HasSuffix(epoch, "?") {
+		return r.putBack(ctx, s)
 	}
-	return r.putBack(ctx, l)
+	l.epoch = epoch
+	mark, err := s.engine.Mark(bounded)
+	if err != nil {
+		return err
+	}
+	return r.renew(bounded, s.engine, mark)
 }
 
 // inspect returns the run id of a node and, if the node was promoted, the
@@ -156,29 +185,45 @@ func (r *Store) inspect(ctx context.Context, c *redis.Client) (run, history stri
 	return i.Run, i.History, nil
 }
 
+// seeding is how far a process has come in putting back what it knows.
+type seeding struct {
+	*conn
+	engine  *store.Engine
+	attempt string
+	missing []store.Fact
+	done    Restored
+	all     bool // each gateway has put back what it knows, and this one what belongs to records of others
+}
+
+// waitingError says how many gateways have put back what they know, while others have not.
+type waitingError struct {
+	have  string
+	nodes int
+}
+
+func (e waitingError) Error() string {
+	return fmt.Sprintf("Redis was emptied, or is another instance: %.9s of %d gateways have put back what they know", e.have, e.nodes)
+}
+
 // putBack puts back what this process and the log of its node know, and then agrees with the others on an epoch.
-func (r *Store) putBack(ctx context.Context, l *conn) error {
-	attempt := rand.Text()
-	base := strings.TrimSuffix(l.epochKey, "epoch")
-	if err := l.client.Set(ctx, base+"reading:"+r.options.Node, attempt, 24*time.Hour).Err(); err != nil {
+func (r *Store) putBack(ctx context.Context, s *seeding) error {
+	s.attempt = rand.Text()
+	base := strings.TrimSuffix(s.epochKey, "epoch")
+	if err := s.client.Set(ctx, base+"reading:"+r.options.Node, s.attempt, 24*time.Hour).Err(); err != nil {
 		return err
 	}
-	b := backend{r, l}
-	process := r.process
-	process.Wait = 0
-	e := store.NewEngine(b, process, r.now, r.bounds)
-	mark, err := e.Mark(ctx)
+	mark, err := s.engine.Mark(ctx)
 	if err != nil {
 		return err
 	}
-	done := Restored{Behind: mark}
+	s.done = Restored{Behind: mark}
 	kept := r.kept()
-	done.Records = len(kept)
-	if err := e.Restore(ctx, kept); err != nil {
+	s.done.Records = len(kept)
+	if err := s.engine.Restore(ctx, kept); err != nil {
 		return err
 	}
-	missing, complete, err := r.fold(ctx, e, mark, &done.Folded)
-	if err != nil {
+	complete := true
+	if s.missing, complete, err = r.fold(ctx, s.engine, mark, &s.done.Folded); err != nil {
 		return err
 	}
 	if complete {
@@ -186,34 +231,58 @@ func (r *Store) putBack(ctx context.Context, l *conn) error {
 	} else if r.gapSince.IsZero() {
 		r.gapSince = time.Now()
 	}
-	done.Incomplete = !complete && !r.acceptsGap()
+	s.done.Incomplete = !complete && !r.acceptsGap()
 	// The lease comes last: its mark says that the log was folded up to there.
-	if err := e.Renew(ctx, r.lease, mark, false); err != nil {
+	if err := r.renew(ctx, s.engine, mark); err != nil {
 		return err
 	}
-	if l.epoch, err = r.agree(ctx, b, attempt, done.Incomplete); err != nil {
-		return err
+	return r.agree(ctx, s)
+}
+
+// renew renews the lease. A process that has had one for long does not take it from another.
+func (r *Store) renew(ctx context.Context, e *store.Engine, mark uint64) error {
+	return e.Renew(ctx, r.lease, mark, time.Since(r.started) > 2*r.lease)
+}
+
+// agree agrees with the others on an epoch, in two rounds. After the first, each has put back what it knows. What
+// that says of records of others was nothing to put back before these were there, so it is put back once more.
+func (r *Store) agree(ctx context.Context, s *seeding) error {
+	if !s.all {
+		if _, err := r.await(ctx, s, "1"); err != nil {
+			return err
+		}
+		if r.options.Replicas > 1 {
+			if err := s.engine.Restore(ctx, r.kept()); err != nil {
+				return err
+			}
+		}
+		more, _, err := s.engine.Fold(ctx, s.missing)
+		if err != nil {
+			return err
+		}
+		s.done.Folded, s.missing, s.all = s.done.Plus(more), nil, true
 	}
-	more, _, err := e.Fold(ctx, missing)
+	epoch, err := r.await(ctx, s, "2")
 	if err != nil {
 		return err
 	}
-	done.Folded.Keys, done.Folded.Running = done.Folded.Keys+more.Keys, done.Folded.Running+more.Running
 	bounded, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	// A node that has followed another since may have lost what was put back.
-	run, history, err := r.inspect(bounded, l.client)
+	run, history, err := r.inspect(bounded, s.client)
 	if err != nil {
 		return err
 	}
-	if run+history != l.instance {
+	if run+history != s.instance {
 		return errFailedOver
 	}
+	s.epoch = epoch
 	now := r.now()
 	r.since.Store(&now)
-	r.lastEpoch = l.epoch
+	r.lastEpoch = epoch
+	r.gap, r.gapMark, r.gapSeen = s.done.Incomplete, s.done.Behind, time.Now()
 	if r.options.Log.OnRestored != nil {
-		r.options.Log.OnRestored(done)
+		r.options.Log.OnRestored(s.done)
 	}
 	return nil
 }
@@ -238,10 +307,6 @@ func (r *Store) kept() (kept []store.Kept) {
 		}
 	}
 	for _, k := range slices.Backward(r.recent.kept) {
-		// A call that it does not run any more is no longer as it was.
-		if call, ok := k.Value.(*store.Call); ok && call.Step != store.Ended {
-			seen[k.Key] = true
-		}
 		add(k.Kept)
 	}
 	return kept
@@ -257,7 +322,7 @@ func (r *Store) fold(ctx context.Context, e *store.Engine, mark uint64, done *st
 	}
 	complete, err = r.options.Log.Read(ctx, mark, r.now().Add(-store.Retention), func(facts []store.Fact) error {
 		some, absent, err := e.Fold(ctx, facts)
-		done.Keys, done.Running, done.Uses, done.Approvals = done.Keys+some.Keys, done.Running+some.Running, done.Uses+some.Uses, done.Approvals+some.Approvals
+		*done = done.Plus(some)
 		missing = append(missing, absent...)
 		missing = missing[max(0, len(missing)-maxMissing):]
 		return err
@@ -265,14 +330,14 @@ func (r *Store) fold(ctx context.Context, e *store.Engine, mark uint64, done *st
 	return missing, complete, err
 }
 
-// agree returns the epoch, once all gateways have put back what they know.
-func (r *Store) agree(ctx context.Context, b backend, attempt string, incomplete bool) (epoch string, err error) {
+// await returns once all gateways have come to the end of a round; after the second, with the epoch.
+func (r *Store) await(ctx context.Context, s *seeding, round string) (epoch string, err error) {
 	gap := "0"
-	if incomplete {
+	if s.done.Incomplete {
 		gap = "1"
 	}
 	nodes := max(1, r.options.Replicas)
-	code, reply, err := b.run(ctx, 0, agreeScript, []any{b.seeding.instance, b.seeding.instance + "/" + rand.Text(), r.options.Node, attempt, gap, nodes})
+	code, reply, err := backend{r, s.conn}.run(ctx, 0, agreeScript, []any{s.instance, s.instance + "/" + rand.Text(), r.options.Node, s.attempt, gap, nodes, round})
 	switch {
 	case err != nil:
 		return "", err
@@ -281,8 +346,8 @@ func (r *Store) agree(ctx context.Context, b backend, attempt string, incomplete
 	case len(reply) != 1:
 		return "", errForeignReply
 	case code == "waiting":
-		return "", fmt.Errorf("Redis was emptied, or is another instance: %.9s of %d gateways have put back what they know", reply[0], nodes)
-	case code != "ok" || !strings.HasPrefix(reply[0], b.seeding.instance+"/"):
+		return "", waitingError{reply[0], nodes}
+	case code != "ok" || round == "2" && !strings.HasPrefix(reply[0], s.instance+"/"):
 		return "", errForeignReply
 	}
 	return reply[0], nil
@@ -355,7 +420,7 @@ func (r *Store) maintain() {
 	look := time.NewTicker(reconnectInterval)
 	defer look.Stop()
 	ready := r.state.Load().conn != nil
-	started, beats := time.Now(), 0
+	beats := 0
 	var seen map[store.Key]string
 	for {
 		select {
@@ -369,7 +434,11 @@ func (r *Store) maintain() {
 				r.prune()
 			}
 			if _, err := r.connection(); err == nil {
-				err := r.Renew(r.ctx, r.lease, r.confirmed(time.Now()), time.Since(started) > 2*r.lease)
+				mark := r.confirmed(time.Now())
+				if r.gap { // the next process of the node is to know of it, too
+					mark = min(mark, r.gapMark)
+				}
+				err := r.renew(r.ctx, r.Engine, mark)
 				if errors.Is(err, store.ErrSameNode) {
 					r.disconnect(r.state.Load().conn, err)
 				}
@@ -392,11 +461,11 @@ func (r *Store) reportChange(before bool) (now bool) {
 	return now
 }
 
-// reconnect tries to connect to Redis, and records why it could not. Where keys may be missing, it looks
-// whether the operator accepts that by now.
+// reconnect tries to connect to Redis, and records why it could not. Where records of the log are missing, it looks
+// whether they are there by now, or the operator accepts that they are not.
 func (r *Store) reconnect() {
 	if l := r.state.Load().conn; l != nil {
-		if !l.incomplete() || r.gapSince.IsZero() || !r.acceptsGap() {
+		if !r.gap || !r.gapIsOver() {
 			return
 		}
 		r.disconnect(l, errGap)
@@ -453,6 +522,18 @@ func (r *Store) revisions(keys []store.Key) ([]string, error) {
 // acceptsGap reports whether the operator accepts that records of the log are missing.
 func (r *Store) acceptsGap() bool {
 	return r.options.Log.Accepts != nil && r.options.Log.Accepts(r.gapSince)
+}
+
+func (r *Store) gapIsOver() bool {
+	if r.acceptsGap() {
+		return true
+	}
+	if time.Since(r.gapSeen) < r.lease {
+		return false
+	}
+	complete, err := r.options.Log.Read(r.ctx, r.gapMark, r.now().Add(-store.Retention), func([]store.Fact) error { return nil })
+	r.gapSeen = time.Now()
+	return complete && err == nil
 }
 
 // watchBatch is how many watched records one request asks for.
