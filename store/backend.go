@@ -10,7 +10,8 @@ import "context"
 // whether it was done; a back end that did it all the same passes it to Engine.TakeBack.
 type Backend interface {
 	// View appends the records of keys; where there is none, its Rev is 0. For a transition it may
-	// return what this process has written last: whether that is still so, the commit asks.
+	// return what this process has written last: whether that is still so, the commit asks, and where there
+	// is none, the transition reads once more.
 	View(ctx context.Context, keys []Key, transition bool, found []Record) ([]Record, error)
 	// Commit makes all changes, if each record is still at its revision and there is room.
 	Commit(ctx context.Context, c *Commit) (Outcome, error)

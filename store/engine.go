@@ -54,7 +54,7 @@ type step struct {
 	ctx     context.Context
 	backend Backend
 	process *Process
-	again   bool // another has changed what was read before
+	again   bool // what was read before may be out of date
 	commit  Commit
 	rows    []Row
 	keys    []Key
@@ -92,7 +92,7 @@ func (s *step) read(keys ...Key) (err error) {
 	if len(s.keys) == 0 {
 		return nil
 	}
-	if s.found, err = s.backend.View(s.ctx, s.keys, true, s.found[:0]); err != nil {
+	if s.found, err = s.backend.View(s.ctx, s.keys, !s.again, s.found[:0]); err != nil {
 		return err
 	}
 	for i, was := range s.found {
@@ -175,11 +175,13 @@ func (e *Engine) change(ctx context.Context, rule func(*step) error) error {
 	for range maxConflicts {
 		s.reset()
 		s.now = e.now()
-		if err := rule(s); err != nil {
-			return err
-		}
-		if !s.prepare() {
-			return nil
+		err := rule(s)
+		if err != nil || !s.prepare() {
+			if s.again || !e.process.shared() || errors.Is(err, ErrUnavailable) {
+				return err
+			}
+			s.again = true // what this process has written last may be out of date, and no commit says so
+			continue
 		}
 		outcome, err := e.backend.Commit(ctx, &s.commit)
 		if s.commit.Done != nil && outcome != Riding {

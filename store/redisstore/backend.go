@@ -175,18 +175,24 @@ func (b backend) View(ctx context.Context, keys []store.Key, transition bool, fo
 			return nil, err
 		}
 		found[n+i] = store.Record{Rev: store.Rev(number), Value: value}
-		if call, ok := value.(*store.Call); ok && b.seeding == nil && (call.Step == store.Ended || call.Owner != b.process.Name) {
-			b.giveUp(key)
+		if b.seeding == nil {
+			b.learn(key, found[n+i])
 		}
 	}
 	return found, nil
 }
 
-// giveUp forgets a call that this process has run, since another has it or has ended it.
-func (r *Store) giveUp(key store.Key) {
+// learn remembers what Redis has in the place of what this process has written last.
+func (r *Store) learn(key store.Key, is store.Record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.held[key].lost != nil {
+	h := r.held[key]
+	if hereAlone(h.Rev) || h.Rev == is.Rev || h.Rev == 0 && h.lost == nil {
+		return
+	}
+	if call, ok := is.Value.(*store.Call); ok && call.Step != store.Ended && call.Owner == r.process.Name {
+		r.held[key] = held{Record: is, mark: h.mark}
+	} else {
 		delete(r.held, key)
 	}
 }
@@ -305,7 +311,8 @@ func (r *Store) begin(id string, n int) {
 func (r *Store) holds(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.begun[id] > 0 || r.held[store.Key{Kind: store.CallRecord, ID: id}].Rev != 0
+	h := r.held[store.Key{Kind: store.CallRecord, ID: id}]
+	return r.begun[id] > 0 || h.Rev != 0 || h.lost != nil
 }
 
 // commitHere makes a commit of records that are here alone: a call without a key has nothing to claim before

@@ -156,6 +156,8 @@ func (r *Store) handshake(ctx context.Context, s *seeding) error {
 	if known == "" || epoch != known || !strings.HasPrefix(epoch, l.instance+"/") || strings.HasSuffix(epoch, "?") {
 		return r.putBack(ctx, s)
 	}
+	now := r.now()
+	r.since.Store(&now) // others may have been away as well
 	l.epoch = epoch
 	mark, err := s.engine.Mark(bounded)
 	if err != nil {
