@@ -17,8 +17,8 @@ import (
 	"github.com/callgate/callgate/store/boltstore"
 )
 
-// Facts that gateways have confirmed come back from their journals when Redis is emptied: who has
-// asked, voted, denied and revoked, and which approvals were used. Grants do not.
+// What gateways have written in the last seconds comes back when Redis is emptied: who has asked, voted,
+// denied and revoked, which approvals were used, and grants. What nobody remembers does not.
 func TestApprovalsAfterALoss(t *testing.T) {
 	s := redistest.Start(t)
 	o := at(s.Address())
@@ -90,8 +90,8 @@ func TestApprovalsAfterALoss(t *testing.T) {
 	}
 }
 
-// An approval that was used stays so when Redis is emptied, also where the journal of the
-// replica that used it no longer has the call: its answer was handed over, or it is old. So does one
+// An approval that was used stays so when Redis is emptied, also where the replica that used it no
+// longer has the call: its answer was handed over, or it is old. So does one
 // that a call by its grant has used.
 func TestUsedApprovalsOutliveTheirCallsInJournals(t *testing.T) {
 	t.Run("passed by", func(t *testing.T) { outlivesItsCall(t, using("used")) })

@@ -264,7 +264,7 @@ func TestNoticesOutliveTheProcess(t *testing.T) {
 }
 
 // A gateway tells of what another has claimed and not settled in time. When Redis is emptied,
-// what can still be decided is told of again: no journal has what was told.
+// what can still be decided is told of again: no log has what was told.
 func TestNoticesOfAnotherGateway(t *testing.T) {
 	s := redistest.Start(t)
 	o := at(s.Address())

@@ -227,7 +227,7 @@ func TestLateRequest(t *testing.T) {
 }
 
 // An instance that is the master again, with what the other one held meanwhile, is
-// used once every journal was read in since.
+// used once every gateway has put back what it knows.
 func TestBackOnTheFirstMaster(t *testing.T) {
 	s := redistest.Start(t)
 	o := at(s.Address())
@@ -245,7 +245,7 @@ func TestBackOnTheFirstMaster(t *testing.T) {
 	for end := time.Now().Add(patient); ; time.Sleep(10 * time.Millisecond) {
 		ready, cause := a.Ready()
 		if ready {
-			t.Fatal("used without the journal of the other")
+			t.Fatal("used without what the other knows")
 		}
 		if strings.Contains(cause.Error(), "1 of 2 gateways") {
 			break
@@ -342,7 +342,7 @@ func TestFinishWithALostReply(t *testing.T) {
 }
 
 // A master that was a replica for a moment, and has lost by that what its replica had
-// not heard, is used once every journal was read in since, though it is the same.
+// not heard, is used once every gateway has put back what it knows, though it is the same.
 func TestFailoverAndBack(t *testing.T) {
 	master, replica, between := behind(t)
 	o := at(master.Address())

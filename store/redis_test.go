@@ -189,7 +189,7 @@ func TestAPause(t *testing.T) {
 	}
 }
 
-// Calls that Redis has lost are restored from the journals, and before that nothing is
+// Gateways put back the calls that Redis has lost, and before that nothing is
 // claimed.
 func TestARestart(t *testing.T) {
 	s := redistest.Start(t)
@@ -197,7 +197,7 @@ func TestARestart(t *testing.T) {
 	o.Replicas = 2
 	a := joining(t, t.TempDir(), o, testHooks{})
 	if ready, cause := a.Ready(); ready || !strings.Contains(cause.Error(), "1 of 2 gateways") {
-		t.Fatalf("ready with one journal of two: %v, %v", ready, cause)
+		t.Fatalf("ready with one gateway of two: %v, %v", ready, cause)
 	}
 	b := join(t, o, testHooks{})
 	a.wait(t, true)
@@ -305,7 +305,7 @@ func TestWaitForReplicas(t *testing.T) {
 	freed(t, other, newCall("3", "k2"))
 }
 
-// A replica that was behind is promoted. The journals know what it does not.
+// A replica that was behind is promoted. The gateways know what it does not.
 func TestFailoverWithoutWaiting(t *testing.T) {
 	master, replica, between := behind(t)
 	front := lossy.New(t, master.Address())
@@ -481,8 +481,8 @@ func TestUnfitRedis(t *testing.T) {
 	}
 }
 
-// Watchers here see a call that another process finishes, and a journal that has an earlier
-// step is brought up to date.
+// Watchers here see a call that another process finishes, and a process that remembers an earlier
+// step of it goes by what Redis has.
 func TestFinishedElsewhere(t *testing.T) {
 	s := redistest.Start(t)
 	o := at(s.Address())
@@ -636,7 +636,7 @@ func TestAttemptsAfterALoss(t *testing.T) {
 	refused(t, again.Update(ctx, taken, store.Redispatch{}), store.ErrDispatched)
 }
 
-// A process that has the journal of one that was killed takes over at once.
+// The next process of a node takes over from one that was killed at once.
 func TestRestartTakesOver(t *testing.T) {
 	s := redistest.Start(t)
 	o := at(s.Address())

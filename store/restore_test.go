@@ -34,8 +34,8 @@ func holds(c *redis.Client, o redisstore.Options, key string) bool {
 	return err == nil && n == 1
 }
 
-// amid does something to Redis while a gateway that has ended ten calls reads its
-// journal in after a loss: right after the fifth of them, and before the sixth. Their
+// amid does something to Redis while a gateway that has ended ten calls puts back
+// what it knows after a loss: right after the fifth of them, and before the sixth. Their
 // keys must start no second call then.
 func amid(t *testing.T, s *redistest.Server, do func(c *redis.Client)) {
 	t.Helper()
@@ -73,14 +73,14 @@ func amid(t *testing.T, s *redistest.Server, do func(c *redis.Client)) {
 	}
 }
 
-// Redis is emptied once more while a journal is being read in: what was put in before
-// is put in again.
+// Redis is emptied once more while a gateway puts back what it knows: what was put back before
+// is put back again.
 func TestEmptiedWhileAJournalIsReadIn(t *testing.T) {
 	amid(t, redistest.Start(t), func(c *redis.Client) { must(t, c.FlushAll(ctx).Err()) })
 }
 
 // A master takes over the data of another that was behind, and is a master again, while
-// a journal is being read in.
+// a gateway puts back what it knows.
 func TestFollowedAnotherWhileAJournalIsReadIn(t *testing.T) {
 	s, behind := redistest.Start(t, "--repl-diskless-sync-delay", "0"), redistest.Start(t, "--repl-diskless-sync-delay", "0")
 	b := behind.Client()
@@ -108,7 +108,7 @@ func TestFollowedAnotherWhileAJournalIsReadIn(t *testing.T) {
 	})
 }
 
-// A call that Redis has lost without its journal's being read in ends in the journal,
+// A call that Redis has lost unnoticed is put back when it ends,
 // and stays ended after the next loss: else it would be pending for as long as its
 // process lives.
 func TestFinishOfACallThatRedisHasLost(t *testing.T) {

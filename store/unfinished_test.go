@@ -51,7 +51,7 @@ func TestUnfinished(t *testing.T) {
 			}
 		}
 		for _, size := range []int{1, 2, 100} {
-			// The journal of a store on Redis is written later.
+			// Redis may be slow.
 			found := list(size)
 			for range 600 {
 				if slices.Equal(found, want) {

@@ -303,7 +303,7 @@ func TestNoReplicaHasIt(t *testing.T) {
 }
 
 // TestRedisForgets empties Redis, starts it anew with nothing on its disk, and
-// leaves it no room: what was done before is known, from the journals.
+// leaves it no room: what was done before is known to the gateways.
 func TestRedisForgets(t *testing.T) {
 	t.Parallel()
 	redis := newRedis(t)

@@ -1,6 +1,5 @@
 // Package boltstore keeps calls in one file of this node, so that they outlive the
-// process: an idempotency key or a waiting call is found again after a crash. It is
-// also the journal that a process keeps beside calls that it shares through Redis.
+// process: an idempotency key or a waiting call is found again after a crash.
 package boltstore
 
 import (
