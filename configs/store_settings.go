@@ -7,9 +7,9 @@ import (
 // Store says where calls are kept.
 type Store struct {
 	// file: in the data folder, for this gateway alone. redis: on the Redis below, for several
-	// gateways; the data folder then holds a journal.
+	// gateways, which put back from their audit logs what it loses.
 	Kind string `key:"kind" of:"where calls are kept" words:"file redis"`
-	// How many gateways share the store, each with its own journal; with redis.
+	// How many gateways share the store; with redis.
 	Replicas int `key:"replicas" of:"how many gateways share the store" range:"1..1000" example:"2"`
 	// How many replicas of Redis must have a call before its tool is called; with redis.
 	MinRedisReplicas int `key:"min_redis_replicas" of:"how many replicas of Redis must have a dispatch" range:"0..100" example:"1"`

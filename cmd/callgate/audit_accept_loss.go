@@ -16,15 +16,16 @@ func newAuditAcceptLoss(e env) *cobra.Command {
 		Use:   "accept-loss",
 		Short: "Accept that keys are unknown which Redis and the audit log have lost",
 		Long: `With store: {kind: redis}, each gateway reads its own audit log after Redis has lost
-its data: there it finds which idempotency keys were used in the last day. If
-files of that day were moved away, or a line is damaged, some keys are unknown. A
-call that repeats one of them would be executed a second time, so the gateway
-refuses calls with keys, and says in its log how far back the audit log reaches.
+data: there it finds which idempotency keys were used in the time that is lost,
+at most a day. If files of that time were moved away, or a line is damaged, some
+keys are unknown. A call that repeats one of them would be executed a second time,
+so the gateway refuses calls with keys, and says so in its log.
 
-If you can, put the files back into data_dir: the gateway then reads them, and no
-key is lost. If you cannot, this command accepts the loss: from then on calls with
-keys are executed again, and a key that is unknown starts a new call. Before you
-run it, stop clients from repeating calls of the time that is missing.
+If you can, put the files back into data_dir and start the gateway again: it then
+reads them, and no key is lost. If you cannot, this command accepts the loss: from
+then on calls with keys are executed again, and a key that is unknown starts a new
+call. Before you run it, stop clients from repeating calls of the time that is
+missing.
 
 It notes the time in data_dir, while the gateway runs. Losses are accepted that the
 gateway has noticed by then, and no later one. Run it for each gateway that refuses
