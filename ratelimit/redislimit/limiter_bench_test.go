@@ -4,7 +4,9 @@ import (
 	"context"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -46,7 +48,7 @@ func BenchmarkRedis(b *testing.B) {
 	}
 	_, monthly := monthly(budget.Most, 0)
 	each := []func() error{limits(limittest.OnlyAgent(wide)), limits(limittest.OnlyAgentTool(wide)), limits(limittest.OnlyTool(wide)), limits(limittest.OnlyProject(wide))}
-	for _, c := range []struct {
+	for _, way := range []struct {
 		name string
 		run  func() error
 	}{
@@ -74,20 +76,53 @@ func BenchmarkRedis(b *testing.B) {
 			return err
 		}},
 	} {
-		b.Run(c.name, func(b *testing.B) {
+		b.Run(way.name, func(b *testing.B) {
 			b.ReportAllocs()
 			b.SetParallelism(max(1, goroutines/runtime.GOMAXPROCS(0)))
+			server, own := processorTime(b, c), ownProcessorTime(b)
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
-					if err := c.run(); err != nil {
+					if err := way.run(); err != nil {
 						b.Error(err)
 						return
 					}
 				}
 			})
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
+			b.ReportMetric(float64((processorTime(b, c)-server).Nanoseconds())/float64(b.N), "redis-cpu-ns/op")
+			b.ReportMetric(float64((ownProcessorTime(b)-own).Nanoseconds())/float64(b.N), "cpu-ns/op")
 		})
 	}
+}
+
+// processorTime is what a server has used.
+func processorTime(b *testing.B, c *redis.Client) (used time.Duration) {
+	b.Helper()
+	info, err := c.Info(context.Background(), "cpu").Result()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for line := range strings.Lines(info) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if name == "used_cpu_user" || name == "used_cpu_sys" {
+			seconds, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				b.Fatal(err)
+			}
+			used += time.Duration(seconds * float64(time.Second))
+		}
+	}
+	return used
+}
+
+// ownProcessorTime is what this process has used.
+func ownProcessorTime(b *testing.B) time.Duration {
+	b.Helper()
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 // BenchmarkRedisAway is what a call costs while Redis is away.
