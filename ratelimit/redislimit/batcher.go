@@ -100,8 +100,9 @@ type batcher struct {
 	queue   chan *job
 	stop    chan struct{}
 	wait    time.Duration // for the replies to a batch
-	since   string        // the script's ARGV[2]
 	tag     string        // a hash tag of this node
+	// epochKey has the epoch of the node; epoch is what is known of it, and instance the run id of Redis.
+	epochKey, epoch, instance string
 	// findMoved finds the shard that a MOVED reply names; nil where there is none.
 	findMoved func(address string) *batcher
 	cluster   bool // the keys of a script must have one hash tag
@@ -222,7 +223,7 @@ func (s *batcher) exec(ctx context.Context, jobs []*job, whole bool) (unknown []
 		}
 	}
 	for _, b := range s.batches[:batches] {
-		replies = append(replies, pipe.Do(ctx, b.command(&s.since, whole)...))
+		replies = append(replies, pipe.Do(ctx, b.command(s, whole)...))
 	}
 	_, all := pipe.Exec(ctx)
 	next := 0
@@ -235,8 +236,12 @@ func (s *batcher) exec(ctx context.Context, jobs []*job, whole bool) (unknown []
 	}
 	for i, b := range s.batches[:batches] {
 		text, err := textOf(replies[pings+i], all)
+		before := s.epoch
 		if err == nil {
-			err = b.readReply(text)
+			err = b.readReply(s, text)
+		}
+		if s.epoch != before {
+			b.jobs[0].op.limiter.renewNow() // slots may be lost too
 		}
 		again := err != nil && !whole && redisconn.IsReply(err, "NOSCRIPT")
 		if err != nil {

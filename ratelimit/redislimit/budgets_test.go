@@ -20,7 +20,10 @@ import (
 	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/internal/testkit/budgettest"
 	"github.com/callgate/callgate/internal/testkit/leaks"
+	"github.com/callgate/callgate/internal/testkit/limittest"
+	"github.com/callgate/callgate/internal/testkit/lossy"
 	"github.com/callgate/callgate/internal/testkit/redistest"
+	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/ratelimit/budget"
 	"github.com/callgate/callgate/ratelimit/redislimit"
 	"github.com/callgate/callgate/refusal"
@@ -281,11 +284,12 @@ func TestRedisGone(t *testing.T) {
 }
 
 // TestRedisEmptied: a Redis that forgets everything in the middle gets back what each gateway has
-// seen, whichever comes first, and grants nothing twice.
+// seen, whichever comes first, and grants nothing twice: neither to those that were there nor to one that
+// starts before anybody has met the loss.
 func TestRedisEmptied(t *testing.T) {
 	for first := range 2 {
 		server := redistest.Start(t)
-		limiters := []budget.Limiter{open(t, optionsOf(server.Address(), "x:")), open(t, optionsOf(server.Address(), "x:"))}
+		limiters := []*redislimit.Limiter{open(t, optionsOf(server.Address(), "x:")), open(t, optionsOf(server.Address(), "x:"))}
 		_, charges := monthly(1000, 0)
 		reserve := func(l budget.Limiter, tokens int64) error {
 			_, err := l.Reserve(t.Context(), nil, charges, budget.Amount{Tokens: tokens})
@@ -294,11 +298,24 @@ func TestRedisEmptied(t *testing.T) {
 		if err := errors.Join(reserve(limiters[0], 300), reserve(limiters[1], 400)); err != nil {
 			t.Fatal(err)
 		}
-		client := server.Client()
-		if err := client.FlushAll(t.Context()).Err(); err != nil {
-			t.Fatal(err)
+		limits := limittest.OnlyAgent(limittest.Budget("1/h", 5))
+		if n := limittest.Drain(limiters[0], limits, limittest.Alpha, 2); n != 2 {
+			t.Fatalf("%d admitted, want 2", n)
 		}
-		_ = client.Close()
+		slots := &ratelimit.Limits{Default: ratelimit.Allowance{Concurrency: new(1)}}
+		limittest.Admitted(t, limiters[0], slots, limittest.Alpha)
+		command(t, server, "flushall")
+		limiters = append(limiters, open(t, optionsOf(server.Address(), "x:")))
+		for _, l := range []*redislimit.Limiter{limiters[first], limiters[1-first], limiters[2]} {
+			if n := limittest.Drain(l, limits, limittest.Alpha, 9); n != 0 {
+				t.Errorf("%d first: %d admitted of a limit that was lost, want none", first, n)
+			}
+			if shared, cause := l.Shared(); !shared {
+				t.Errorf("not shared: %v", cause)
+			}
+		}
+		_, err := limiters[2].Take(t.Context(), slots, limittest.Alpha)
+		limittest.Refused(t, err, refusal.ConcurrencyLimited)
 		if err := errors.Join(reserve(limiters[first], 50), reserve(limiters[1-first], 50)); err != nil {
 			t.Fatal(err)
 		}
@@ -310,6 +327,56 @@ func TestRedisEmptied(t *testing.T) {
 				t.Errorf("%d first, then %d: %v", first, i, err)
 			}
 		}
+	}
+}
+
+// TestRedisIsBackWithAnOldState: what one gateway has seen is put back also where others, which have not
+// seen it, have used the old state by then; and a gateway that starts meanwhile, of which nobody is left
+// that knows of the restart, grants nothing of the old buckets.
+func TestRedisIsBackWithAnOldState(t *testing.T) {
+	server := redistest.Start(t, "--dbfilename", "dump.rdb")
+	proxy := lossy.New(t, server.Address())
+	o := optionsOf(proxy.Address(), "x:")
+	o.Wait = 500 * time.Millisecond
+	knowing, other := open(t, o), open(t, optionsOf(server.Address(), "x:"))
+	_, charges := monthly(1000, 0)
+	reserve := func(l budget.Limiter, tokens int64) error {
+		_, err := l.Reserve(t.Context(), nil, charges, budget.Amount{Tokens: tokens})
+		return err
+	}
+	limits := limittest.OnlyAgent(limittest.Budget("1/h", 5))
+	if n := limittest.Drain(other, limits, limittest.Alpha, 2); n != 2 {
+		t.Fatalf("%d admitted, want 2", n)
+	}
+	if err := errors.Join(reserve(other, 10), reserve(knowing, 300)); err != nil {
+		t.Fatal(err)
+	}
+	command(t, server, "save")
+	if err := reserve(knowing, 400); err != nil {
+		t.Fatal(err)
+	}
+	proxy.Set(func(h *lossy.Faults) { h.DropRequests = true })
+	server.Kill()
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	started := open(t, optionsOf(server.Address(), "x:"))
+	if n := limittest.Drain(started, limits, limittest.Alpha, 9); n != 0 {
+		t.Errorf("%d admitted of an old bucket, want none", n)
+	}
+	until(t, "the other one has found Redis", func() bool { return reserve(other, 1) == nil })
+	for range 20 {
+		if err := reserve(other, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	proxy.Clear()
+	until(t, "what was spent is back", func() bool {
+		states, err := knowing.Read(context.Background(), charges)
+		return err == nil && states[0].Spent.Tokens >= 10+300+400+21
+	})
+	if got := spentOf(t, other, charges); got != 10+300+400+21 {
+		t.Errorf("found %d spent", got)
 	}
 }
 

@@ -2,7 +2,6 @@ package redislimit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,12 +22,6 @@ type conn struct {
 	single   *batcher            // where there is one node
 	wait     time.Duration       // for each reply
 	once     sync.Once
-}
-
-// nodeInfo describes a node, by its own report.
-type nodeInfo struct {
-	id  string
-	now int64 // microseconds
 }
 
 // route returns the node that has a key.
@@ -81,27 +74,24 @@ const poolSize = 3
 
 // inspect checks every node: it must be a master that can be written to, that runs
 // the scripts, and that evicts nothing. Warnings say what could not be checked.
-func (l *conn) inspect(ctx context.Context, r *Limiter) (found map[string]nodeInfo, warnings []string, err error) {
+func (l *conn) inspect(ctx context.Context, r *Limiter) (warnings []string, err error) {
 	if cluster, ok := l.Client.(*redis.ClusterClient); ok {
 		if err := l.findNodes(ctx, cluster, r.prefix); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	} else {
 		l.single.tag = r.prefix + "{probe/0}"
 	}
-	found = map[string]nodeInfo{}
 	for _, address := range slices.Sorted(maps.Keys(l.batchers)) {
-		s := l.batchers[address]
-		in, more, err := s.inspect(ctx, r)
+		more, err := l.batchers[address].inspect(ctx, r)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", address, err)
+			return nil, fmt.Errorf("%s: %w", address, err)
 		}
-		found[address] = in
 		for _, w := range more {
 			warnings = append(warnings, address+": "+w)
 		}
 	}
-	return found, warnings, nil
+	return warnings, nil
 }
 
 // findNodes makes a batcher for each master, with a hash tag that is on its node.
@@ -140,39 +130,41 @@ func (l *conn) findNodes(ctx context.Context, cluster *redis.ClusterClient, pref
 	return nil
 }
 
-func (s *batcher) inspect(ctx context.Context, r *Limiter) (in nodeInfo, warnings []string, err error) {
+func (s *batcher) inspect(ctx context.Context, r *Limiter) (warnings []string, err error) {
 	found, err := redisconn.Inspect(ctx, s.client, "limits that are evicted would begin anew")
 	switch {
 	case err != nil && forbidden(err):
 		warnings = append(warnings, "INFO is forbidden: version and restarts cannot be seen, so after every interruption all budgets begin empty")
 	case err != nil:
-		return in, nil, err
+		return nil, err
 	}
-	if in.id = found.Run; found.Policy == "" {
+	if found.Policy == "" {
 		warnings = append(warnings, "maxmemory-policy cannot be read: make sure that it is noeviction")
 	}
 	pipe := s.client.Pipeline()
 	pipe.ScriptLoad(ctx, script)
 	now := pipe.Time(ctx)
 	if _, err := pipe.Exec(ctx); err != nil {
-		return in, nil, err
+		return nil, err
 	}
-	in.now = now.Val().UnixMicro()
-	return in, warnings, s.probe(ctx, r)
+	r.skew.Store(int64(now.Val().Sub(r.options.Clock())))
+	s.epochKey, s.instance, s.epoch = s.tag+":epoch", found.Run, epochOf(r.epochs, s.address, found.Run)
+	return warnings, s.probe(ctx, r)
 }
 
-// probe runs the script as calls do: it must read, write and reply.
+// probe runs the script as calls do: it must read, write and reply. It finds the epoch of the node, in which
+// its bucket may be empty.
 func (s *batcher) probe(ctx context.Context, r *Limiter) error {
 	j := r.newJob(opTake, s, r.nextID())
 	j.op.count = 1
 	j.op.buckets[0] = bucket{key: s.tag + ":bucket", speed: charge.MaxCount * 3600, burst: charge.MaxCount}
 	b := batch{places: map[string]int{}}
 	b.add(j)
-	reply, err := s.client.Do(ctx, b.command(new(string), false)...).Text()
+	reply, err := s.client.Do(ctx, b.command(s, false)...).Text()
 	if err != nil {
 		return err
 	}
-	if err := b.readReply(reply); err != nil || j.op.decision.outcome != charge.Taken {
+	if err := b.readReply(s, reply); err != nil || j.op.decision.outcome == charge.Failed {
 		return errForeignReply
 	}
 	return nil
@@ -182,44 +174,27 @@ func forbidden(err error) bool {
 	return redisconn.IsReply(err, "NOPERM") || redisconn.IsReply(err, "ERR unknown command")
 }
 
-// sinceKey is the key that says, to gateways that start later, since when buckets
-// that Redis does not hold began empty.
-func (s *batcher) sinceKey() string { return s.tag + ":since" }
-
-// nodeState is kept of a node from one conn to the next.
-type nodeState struct{ id, since string }
-
-// restoreSince finds since when the buckets of each node began empty, and returns the
-// state to keep. An instance other than the known one may have lost its counts, so
-// its buckets begin empty now. On the first connection of a gateway, Redis says
-// whether that has happened.
-func (l *conn) restoreSince(ctx context.Context, found map[string]nodeInfo, known map[string]nodeState) (map[string]nodeState, error) {
-	next := map[string]nodeState{}
-	instances := map[string]bool{}
-	for address, in := range found {
-		s := l.batchers[address]
-		before, seen := known[address]
-		switch {
-		case seen && in.id != "" && before.id == in.id:
-			s.since = before.since
-		case len(known) == 0:
-			since, err := s.client.Get(ctx, s.sinceKey()).Result()
-			if err != nil && !errors.Is(err, redis.Nil) {
-				return nil, err
-			}
-			if _, err := strconv.ParseInt(since, 10, 64); since != "" && err != nil {
-				return nil, errForeignReply
-			}
-			s.since = since
-		default:
-			s.since = strconv.FormatInt(in.now, 10)
-			if err := s.client.Set(ctx, s.sinceKey(), s.since, 0).Err(); err != nil {
-				return nil, err
-			}
-		}
-		next[address] = nodeState{in.id, s.since}
-		instances[in.id] = true
+// epochOf is what a gateway that knows these nodes knows of the epoch of one of them.
+func epochOf(known map[string]string, address, run string) string {
+	before, seen := known[address]
+	switch {
+	case seen && run == "":
+		return "lost" // whether it is the instance of before cannot be seen
+	case seen:
+		return before
+	case len(known) > 0:
+		return "0/" // it is not new, though found only now
 	}
-	l.Expect(instances)
-	return next, nil
+	return ""
+}
+
+// expect has the conn refuse instances that were not found, and returns the epochs to keep.
+func (l *conn) expect() map[string]string {
+	next, runs := map[string]string{}, map[string]bool{}
+	for address, s := range l.batchers {
+		next[address] = s.epoch
+		runs[s.instance] = true
+	}
+	l.Expect(runs)
+	return next
 }

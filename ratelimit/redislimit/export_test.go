@@ -75,7 +75,7 @@ func TakeRuns(reply, id string, runs ...int) (admitted int, ms int64, err error)
 			b.jobs = append(b.jobs, j)
 		}
 	}
-	if err := b.readReply(reply); err != nil {
+	if err := b.readReply(&batcher{}, reply); err != nil {
 		return 0, 0, err
 	}
 	for _, j := range b.jobs {
@@ -100,7 +100,7 @@ func ReserveReply(reply, id string) (taken bool, full int, known budget.Amount, 
 	b := batch{id: id, places: map[string]int{}}
 	b.add(j)
 	b.sent = r.windows.Send(b.windows, nil)
-	if err := b.readReply(reply); err != nil {
+	if err := b.readReply(&batcher{}, reply); err != nil {
 		return false, 0, budget.Amount{}, err
 	}
 	c := j.op.decision
@@ -140,7 +140,7 @@ func (r *Limiter) SpendTogether(ctx context.Context, ended []budget.Reservation,
 	for _, j := range jobs {
 		j.stage.Store(sent)
 	}
-	(&batcher{client: conn.single.client, since: conn.single.since}).exec(ctx, jobs, true)
+	conn.single.beside().exec(ctx, jobs, true)
 	holds, errs := make([]budget.Reservation, len(charges)), make([]error, len(charges))
 	for i, j := range jobs[len(pending):] {
 		switch c := j.op.decision; {
@@ -160,6 +160,11 @@ type later struct{ reservation }
 
 func (h *later) Settle(_ uint64, actual budget.Amount) {
 	h.limiter.settleLater(settlement{h.id, h.windows, actual})
+}
+
+// beside returns a batcher of the same node with no goroutine of its own.
+func (s *batcher) beside() *batcher {
+	return &batcher{client: s.client, epochKey: s.epochKey, epoch: s.epoch, instance: s.instance}
 }
 
 // KeyOf is the key of an agent's bucket.
@@ -187,7 +192,7 @@ func (r *Limiter) TakeTogether(ctx context.Context, limits []*ratelimit.Limits, 
 		all[0].stage.Store(sent)
 		jobs = append(jobs, all...)
 	}
-	(&batcher{client: single.client, since: single.since}).exec(ctx, jobs, true)
+	single.beside().exec(ctx, jobs, true)
 	results := make([]error, len(jobs))
 	for i, j := range jobs {
 		switch c := j.op.decision; {

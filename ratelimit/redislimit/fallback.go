@@ -172,14 +172,10 @@ func (r *Limiter) connect(ctx context.Context) (warnings []string, err error) {
 			l.shutdown()
 		}
 	}()
-	found, warnings, err := l.inspect(ctx, r)
-	if err != nil {
+	if warnings, err = l.inspect(ctx, r); err != nil {
 		return nil, err
 	}
-	known, err := l.restoreSince(ctx, found, r.nodes)
-	if err != nil {
-		return nil, err
-	}
+	epochs := l.expect()
 	for _, s := range l.batchers {
 		go s.run()
 	}
@@ -194,13 +190,10 @@ func (r *Limiter) connect(ctx context.Context) (warnings []string, err error) {
 			return nil, err
 		}
 	}
-	for _, in := range found {
-		r.skew.Store(in.now*int64(time.Microsecond) - r.options.Clock().UnixNano())
-	}
 	if err := r.catchUp(ctx, l, true); err != nil {
 		return nil, err
 	}
-	r.nodes = known
+	r.epochs = epochs
 	return warnings, r.resumeSharing(ctx, l, share)
 }
 

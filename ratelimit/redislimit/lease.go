@@ -68,11 +68,16 @@ func (r *Limiter) renewLeases() {
 			return
 		case <-ticker.C:
 		}
-		r.mu.Lock()
-		if p := r.state.Load(); p.conn != nil {
-			r.renewAll(p)
-		}
-		r.mu.Unlock()
+		r.renewNow()
+	}
+}
+
+// renewNow queues the renewal of all leases.
+func (r *Limiter) renewNow() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p := r.state.Load(); p.conn != nil {
+		r.renewAll(p)
 	}
 }
 

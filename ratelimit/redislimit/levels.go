@@ -2,6 +2,7 @@ package redislimit
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -31,8 +32,6 @@ func (r *Limiter) Levels(ctx context.Context, limits *ratelimit.Limits, q rateli
 	if err != nil {
 		return ratelimit.LevelPage{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*r.options.wait(callTimeout))
-	defer cancel()
 	jobs := make([]*job, len(refs))
 	for i := range refs {
 		ref := &refs[i]
@@ -48,14 +47,11 @@ func (r *Limiter) Levels(ctx context.Context, limits *ratelimit.Limits, q rateli
 			jobs[i].op.setBucket(key, ref.Budget)
 		}
 	}
-	if err := r.sendAll(ctx, jobs); err != nil {
-		return ratelimit.LevelPage{}, redisconn.Describe(err)
+	if err := r.readAll(ctx, state, jobs); err != nil {
+		return ratelimit.LevelPage{}, err
 	}
 	page := ratelimit.LevelPage{Levels: make([]ratelimit.Level, len(refs)), Next: next}
 	for i := range refs {
-		if err := jobs[i].err; err != nil {
-			return ratelimit.LevelPage{}, redisconn.Describe(err)
-		}
 		found := jobs[i].op.decision
 		if refs[i].Slots > 0 {
 			found.left = refs[i].Slots - found.left
@@ -63,6 +59,23 @@ func (r *Limiter) Levels(ctx context.Context, limits *ratelimit.Limits, q rateli
 		page.Levels[i] = refs[i].Level(found.left, time.Duration(found.full)*time.Microsecond)
 	}
 	return page, nil
+}
+
+// readAll sends jobs that read, and waits for all replies. A Redis that does not answer is found to be away
+// also where nothing but levels is asked for.
+func (r *Limiter) readAll(caller context.Context, p *connState, jobs []*job) error {
+	ctx, cancel := context.WithTimeout(caller, 2*r.options.wait(callTimeout))
+	defer cancel()
+	err := r.sendAll(ctx, jobs)
+	if err != nil && !errors.Is(err, errQueueFull) && caller.Err() == nil {
+		r.disconnect(p, err)
+	}
+	for _, j := range jobs {
+		if err == nil {
+			err = j.err
+		}
+	}
+	return redisconn.Describe(err)
 }
 
 func (r *Limiter) keyOf(ref *ratelimit.LevelRef) string {

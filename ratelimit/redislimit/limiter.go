@@ -80,8 +80,8 @@ func (o *Options) wait(usual time.Duration) time.Duration {
 // limit / Replicas, from buckets that begin empty, and from slots that round down
 // (none, if there are more replicas than slots). Afterwards the shared budgets are
 // debited with what was granted, so that rate and burst hold across the loss. If
-// another instance answers than before, which may hold an old state or none, all
-// budgets begin empty.
+// another instance answers than before, which may hold an old state or none, or one that
+// was emptied meanwhile, all budgets begin empty.
 //
 // A budget that Redis holds in a foreign form makes the calls that need it
 // limiter_unavailable.
@@ -98,7 +98,7 @@ type Limiter struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	group   sync.WaitGroup
-	nodes   map[string]nodeState // used by connect alone
+	epochs  map[string]string // of the nodes, as last found, by address; used by connect alone
 
 	mu        sync.Mutex                     // guards changes of phase too
 	inFlight  map[string]map[string]struct{} // ids of calls in flight, by agent

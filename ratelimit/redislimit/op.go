@@ -174,11 +174,11 @@ func (b *batch) runEnd(start int) int {
 
 // command returns the arguments of the script. Pointers are written as what they point to;
 // they and small numbers need no memory of their own.
-func (b *batch) command(since *string, whole bool) []any {
+func (b *batch) command(s *batcher, whole bool) []any {
 	first := b.jobs[0].op
 	b.id = first.id
 	if len(b.windows) > 0 {
-		b.id = first.limiter.nextID() // an epoch that begins is named by it
+		b.id = first.limiter.nextID() // a history that begins is named by it
 		b.sent = first.limiter.windows.Send(b.windows, b.sent[:0])
 	}
 	args := append(b.args[:0], "evalsha", scriptName, len(b.buckets)+len(b.windows)+len(b.slots))
@@ -195,7 +195,7 @@ func (b *batch) command(since *string, whole bool) []any {
 		args = append(args, key)
 	}
 	hooks := &first.limiter.hooks
-	args = append(args, &first.testTime, since, hooks.extraTTL.Milliseconds(), &b.id, hooks.lease.Microseconds(), len(b.buckets), len(b.windows))
+	args = append(args, &first.testTime, &s.epochKey, &s.epoch, &s.instance, hooks.extraTTL.Milliseconds(), &b.id, hooks.lease.Microseconds(), len(b.buckets), len(b.windows))
 	for _, k := range b.buckets {
 		args = append(args, &k.speed, &k.burst)
 	}
@@ -270,7 +270,7 @@ func (b *batch) appendBuckets(args []any, o *op) []any {
 
 // readReply reads the reply of the script into the decisions on the operations. Anything that is
 // not exactly a reply to this request is an error.
-func (b *batch) readReply(reply string) error {
+func (b *batch) readReply(s *batcher, reply string) error {
 	rest, own := strings.CutPrefix(reply, b.id)
 	if !own {
 		return errForeignReply
@@ -282,6 +282,10 @@ func (b *batch) readReply(reply string) error {
 			rest = rest[1+len(word):]
 		}
 		return word
+	}
+	epoch := ""
+	if strings.HasPrefix(rest, " =") {
+		epoch = next()[1:]
 	}
 	for i := 0; i < len(b.jobs); {
 		end := b.runEnd(i)
@@ -304,6 +308,9 @@ func (b *batch) readReply(reply string) error {
 	}
 	if rest != "" {
 		return errForeignReply
+	}
+	if epoch != "" {
+		s.epoch = epoch
 	}
 	return nil
 }

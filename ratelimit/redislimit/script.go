@@ -36,21 +36,31 @@ func unitsPerMicrosecond(r charge.Rate) int64 { return r.PerHour() }
 //
 //	t, m    tokens and millionths of money that are spent, open reservations included
 //	ot, om  those of the open reservations
-//	e, n    the epoch, and how often the hash was changed in it
-//	st, sm  as much of t and m as was put back after a loss
+//	e, n    its history, and how often the hash was changed
+//	pe, pn  the history before, and how often it had been changed then
+//	run     the run of Redis in which the history began
+//	st, sm  as much of t and m as there was then, or was put back since
 //	r:ID    an open reservation: its tokens and its money
 //
-// A gateway sends the state of a window that it saw last (epoch, n, t, m) with each request for it.
-// If Redis has another epoch, or less of the same, then it has lost what was written. The largest of
-// what the gateways have seen is put back, once: the first one adds what it has seen, the next ones as
-// much as they have seen more. A lost reservation stays charged.
+// A gateway sends the state of a window that it saw last (e, n, t, m) with each request for it. A history
+// begins with the hash, and with another run of Redis, which may hold an old state. So a gateway has seen
+// more than Redis has if it knows neither e up to n nor pe up to pn. The largest of what the gateways have
+// seen is put back then, once: the first one adds what it has seen, the next ones as much as they have
+// seen more. A lost reservation stays charged.
+//
+// The epoch is a string, "since/run/name": the microsecond at which all buckets were empty, or 0, the
+// run of Redis, and what tells it from another one. Where there is none, or one of another run, buckets may be
+// lost, and the epoch begins now; with 0 for a gateway that knows of none before, since Redis may be
+// new. A gateway that knows another one takes the epoch that it finds if that began later, since another
+// gateway has met the same loss; else a new one begins too.
 //
 // KEYS are the buckets, the windows, and the slots, the first two kinds each once. ARGV[1] is the time
-// in microseconds where it is not to be Redis' own, [2] when all buckets were empty ("": never), [3]
-// how many milliseconds counters are kept beyond their time, [4] the id of the request, which an epoch
-// that begins has too, [5] how long a slot is leased, in microseconds, [6] and [7] the numbers of
-// buckets and windows. For each bucket follow its speed and burst, and for each window nine: its
-// bounds and how long it is kept beyond, in milliseconds; what the gateway has seen (an empty epoch:
+// in microseconds where it is not to be Redis' own, [2] the key of the epoch, which on a cluster has another
+// slot of the same node and so cannot be among KEYS, [3] the epoch that the gateway knows ("": none), [4]
+// the run of Redis, [5] how many milliseconds counters are kept beyond their time, [6] the id of the request,
+// which an epoch or a history that begins has too, [7] how long a slot is leased, in microseconds, [8] and [9]
+// the numbers of buckets and windows. For each bucket follow its speed and burst, and for each window nine:
+// its bounds and how long it is kept beyond, in milliseconds; what the gateway has seen (an empty history:
 // nothing); and what it has granted while Redis was away, which counts if the time is in the window.
 // The rest are the operations; P is the place of a key in KEYS:
 //
@@ -64,15 +74,15 @@ func unitsPerMicrosecond(r charge.Rate) int64 { return r.PerHour() }
 //	settle ID TOKENS MONEY N P…   puts another amount in the place of a reservation
 //	read P                        changes nothing
 //
-// The reply is the id and a word for each operation. That of take is N, where all N calls were taken,
-// or N/MS/BY, where the first N were and the others have to wait so long for their bucket BY, which
-// takes longest. That of hold is 1 or 0/MS/BY too; else crowded, without a slot; full/I, where the
-// I-th window has no room; or window, where one of them is not of this time. That of read is
-// LEFT/MICROSECONDS, the whole tokens of a bucket and when it is full, or the slots that are taken.
-// Else it is ok; and foreign, where a key holds something else: only the operations that need that key
-// fail. A settlement that finds no reservation changes nothing: it was settled, lost, or its window is
-// long over. For each window follows its state, e/n/t/m/ot/om, or - where there is none, and then the
-// time.
+// The reply is the id, the epoch behind a = where the gateway knows another, and a word for each
+// operation. That of take is N, where all N calls were taken, or N/MS/BY, where the first N were and the
+// others have to wait so long for their bucket BY, which takes longest. That of hold is 1 or 0/MS/BY too;
+// else crowded, without a slot; full/I, where the I-th window has no room; or window, where one of them is
+// not of this time. That of read is LEFT/MICROSECONDS, the whole tokens of a bucket and when it is full,
+// or the slots that are taken. Else it is ok; and foreign, where a key holds something else: only the
+// operations that need that key fail. A settlement that finds no reservation changes nothing: it was
+// settled, lost, or its window is long over. For each window follows its state, e/n/t/m/ot/om, or - where
+// there is none, and then the time.
 //
 // Each bucket and window is read once, before the operations, and written once, after them, if it
 // was changed, a bucket also if its budget has changed, since until now the old one counted. The
@@ -86,9 +96,9 @@ if not now then
   local t = call('TIME')
   now = t[1] * 1000000 + t[2]
 end
-local since, keep, id, lease = tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], tonumber(ARGV[5])
+local known, run, keep, id, lease = ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7])
 local unit, most = 3600000000, 1000000000000000
-local place = 7
+local place = 9
 local function text(n) return format('%.0f', n) end
 local function bounded(n) return max(0, min(n, most)) end
 local function arg()
@@ -96,6 +106,16 @@ local function arg()
   return ARGV[place]
 end
 local function number() return tonumber(arg()) end
+
+local epoch = call('GET', ARGV[2])
+local since, of = match(epoch or '', '^(%d+)/([^/]*)/')
+since = tonumber(since)
+if not since or run ~= '' and of ~= run or known ~= '' and epoch ~= known and since <= (tonumber(match(known, '^%d+')) or math.huge) then
+  since = (epoch or known ~= '') and now or 0
+  epoch = text(since) .. '/' .. run .. '/' .. id
+  call('SET', ARGV[2], epoch)
+end
+since = since > 0 and since
 
 local function bucket(key)
   local s, b = ARGV[place + 1], ARGV[place + 2]
@@ -144,16 +164,17 @@ end
 local function window(key)
   local from, to, stay = number(), number(), number()
   local seen, seenN, seenT, seenM, owedT, owedM = arg(), number(), number(), number(), number(), number()
-  local h = pcall('HMGET', key, 'e', 'n', 't', 'm', 'st', 'sm', 'ot', 'om')
+  local h = pcall('HMGET', key, 'e', 'pe', 'run', 'n', 'pn', 't', 'm', 'st', 'sm', 'ot', 'om')
   if h.err then return nil end
-  local w = {e = h[1], stored = h[1], ends = to + stay, current = now >= from * 1000 and now < to * 1000}
-  for i, name in ipairs({'n', 't', 'm', 'st', 'sm', 'ot', 'om'}) do w[name] = tonumber(h[i + 1] or 0) end
+  local w = {e = h[1], pe = h[2], stored = h[1], ends = to + stay, current = now >= from * 1000 and now < to * 1000}
+  for i, name in ipairs({'n', 'pn', 't', 'm', 'st', 'sm', 'ot', 'om'}) do w[name] = tonumber(h[i + 3] or 0) end
   if not w.current then return w end
-  w.e = w.e or id
-  if seen ~= '' and (seen ~= w.e or seenN > w.n) then
-    if seen == w.e then w.e, w.st, w.sm, w.n, w.changed = id, w.t, w.m, 0, true end
-    if seenT > w.st then w.t, w.st, w.changed = bounded(w.t + seenT - w.st), seenT, true end
-    if seenM > w.sm then w.m, w.sm, w.changed = bounded(w.m + seenM - w.sm), seenM, true end
+  if not w.e or run ~= '' and h[3] ~= run then
+    w.e, w.pe, w.pn, w.st, w.sm, w.fresh, w.changed = id, w.e, w.n, w.t, w.m, true, w.stored
+  end
+  if seen ~= '' and not (seen == w.e and seenN <= w.n or seen == w.pe and seenN <= w.pn) then
+    if seenT > w.st then w.t, w.st, w.fresh, w.changed = bounded(w.t + seenT - w.st), seenT, true, true end
+    if seenM > w.sm then w.m, w.sm, w.fresh, w.changed = bounded(w.m + seenM - w.sm), seenM, true, true end
   end
   if owedT ~= 0 or owedM ~= 0 then w.t, w.m, w.changed = bounded(w.t + owedT), bounded(w.m + owedM), true end
   return w
@@ -161,12 +182,15 @@ end
 
 local function keepWindow(key, w)
   w.n, w.stored = w.n + 1, true
-  call('HSET', key, 'e', w.e, 'n', text(w.n), 't', text(w.t), 'm', text(w.m), 'st', text(w.st), 'sm', text(w.sm), 'ot', text(w.ot), 'om', text(w.om))
-  call('PEXPIREAT', key, text(w.ends))
+  call('HSET', key, 'n', text(w.n), 't', text(w.t), 'm', text(w.m), 'ot', text(w.ot), 'om', text(w.om))
+  if w.fresh then
+    call('HSET', key, 'e', w.e, 'pe', w.pe or '', 'pn', text(w.pn), 'run', run, 'st', text(w.st), 'sm', text(w.sm))
+    call('PEXPIREAT', key, text(w.ends))
+  end
 end
 
-local buckets = tonumber(ARGV[6])
-local last = buckets + tonumber(ARGV[7])
+local buckets = tonumber(ARGV[8])
+local last = buckets + tonumber(ARGV[9])
 local counters = {}
 for i = 1, last do counters[i] = i <= buckets and bucket(KEYS[i]) or i > buckets and window(KEYS[i]) or nil end
 
@@ -278,6 +302,7 @@ local function other(op)
 end
 
 local reply = {id}
+if epoch ~= known then reply[2] = '=' .. epoch end
 while ARGV[place + 1] do
   local op = arg()
   reply[#reply + 1] = (op == 'take' or op == 'hold') and take(op) or other(op)

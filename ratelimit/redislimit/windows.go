@@ -56,8 +56,6 @@ func (r *Limiter) Read(ctx context.Context, charges []budget.Charge) ([]budget.S
 	if p.conn == nil {
 		return nil, budget.Unavailable(p.away())
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.options.wait(callTimeout))
-	defer cancel()
 	all := r.windows.Find(charges, r.now(), false)
 	s, err := p.conn.route(ctx, all[0].StoreKey)
 	if err != nil {
@@ -68,14 +66,11 @@ func (r *Limiter) Read(ctx context.Context, charges []budget.Charge) ([]budget.S
 		jobs[i] = r.newJob(opRead, s, r.nextID())
 		jobs[i].op.windows = all[i : i+1]
 	}
-	if err := r.sendAll(ctx, jobs); err != nil {
-		return nil, budget.Unavailable(redisconn.Describe(err))
+	if err := r.readAll(ctx, p, jobs); err != nil {
+		return nil, budget.Unavailable(err)
 	}
 	states := make([]budget.State, len(all))
 	for i, w := range all {
-		if err := jobs[i].err; err != nil {
-			return nil, budget.Unavailable(redisconn.Describe(err))
-		}
 		states[i] = w.Level(jobs[i].op.decision.states[0])
 	}
 	return states, nil
