@@ -98,7 +98,7 @@ func (o *op) tag() string {
 type batch struct {
 	id      string
 	jobs    []*job
-	places  map[string]int // of the keys of buckets and windows, from 0 among their kind
+	places  map[string]int // of the keys, from 0 among their kind
 	buckets []*bucket
 	windows []*windows.Window
 	slots   []*string
@@ -151,7 +151,8 @@ func (b *batch) add(j *job) {
 			b.windows = append(b.windows, w)
 		}
 	}
-	if o.slotsKey != "" {
+	if _, known := b.places[o.slotsKey]; o.slotsKey != "" && !known {
+		b.places[o.slotsKey] = len(b.slots)
 		b.slots = append(b.slots, &o.slotsKey)
 	}
 }
@@ -204,13 +205,11 @@ func (b *batch) command(s *batcher, whole bool) []any {
 		args = append(args, w.Start.UnixMilli(), w.End.UnixMilli(), keep.Milliseconds(),
 			&w.Epoch, &w.Number, &w.Spent.Tokens, &w.Spent.Micros, &w.Owed.Tokens, &w.Owed.Micros)
 	}
-	slots := len(b.buckets) + len(b.windows)
 	for i := 0; i < len(b.jobs); {
 		o, end := b.jobs[i].op, b.runEnd(i)
 		at := 0 // of the slots
 		if o.slotsKey != "" {
-			slots++
-			at = slots
+			at = len(b.buckets) + len(b.windows) + b.places[o.slotsKey] + 1
 		}
 		args = b.appendOp(args, o, at, end-i)
 		i = end
@@ -221,13 +220,15 @@ func (b *batch) command(s *batcher, whole bool) []any {
 
 // appendOp appends an operation, for so many equal calls; slots is the place of its slots, or 0.
 func (b *batch) appendOp(args []any, o *op, slots, calls int) []any {
-	tokens, money := &o.amount.Tokens, &o.amount.Micros
 	switch o.kind {
 	case opTake:
 		if !o.holds() {
 			return append(b.appendBuckets(append(args, opTake), o), calls)
 		}
-		args = append(b.appendBuckets(append(args, "hold"), o), 1, slots, &o.slots, &o.id, tokens, money, len(o.windows))
+		args = append(b.appendBuckets(append(args, "hold"), o), slots, &o.slots, &o.id, len(o.windows))
+		if len(o.windows) > 0 {
+			args = append(args, &o.amount.Tokens, &o.amount.Micros)
+		}
 		for i, w := range o.windows {
 			limit := &o.bounds[i].Budget.Limit
 			args = append(args, b.windowPlace(w), &limit.Tokens, &limit.Micros)
@@ -242,7 +243,7 @@ func (b *batch) appendOp(args []any, o *op, slots, calls int) []any {
 			args = append(args, &o.ids[i])
 		}
 	case opSettle:
-		args = append(args, opSettle, &o.id, tokens, money, len(o.windows))
+		args = append(args, opSettle, &o.id, &o.amount.Tokens, &o.amount.Micros, len(o.windows))
 		for _, w := range o.windows {
 			args = append(args, b.windowPlace(w))
 		}

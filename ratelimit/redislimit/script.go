@@ -54,7 +54,7 @@ func unitsPerMicrosecond(r charge.Rate) int64 { return r.PerHour() }
 // new. A gateway that knows another one takes the epoch that it finds if that began later, since another
 // gateway has met the same loss; else a new one begins too.
 //
-// KEYS are the buckets, the windows, and the slots, the first two kinds each once. ARGV[1] is the time
+// KEYS are the buckets, the windows, and the slots, each once. ARGV[1] is the time
 // in microseconds where it is not to be Redis' own, [2] the key of the epoch, which on a cluster has another
 // slot of the same node and so cannot be among KEYS, [3] the epoch that the gateway knows ("": none), [4]
 // the run of Redis, [5] how many milliseconds counters are kept beyond their time, [6] the id of the request,
@@ -65,10 +65,10 @@ func unitsPerMicrosecond(r charge.Rate) int64 { return r.PerHour() }
 // The rest are the operations; P is the place of a key in KEYS:
 //
 //	take N P… CALLS               a token of each bucket, for so many equal calls
-//	hold N P… 1 P SLOTS ID TOKENS MONEY N (P TOKENS MONEY)…
-//	                              for one call, also a slot (P 0: none) and an amount of each window
+//	hold N P… P SLOTS ID N [TOKENS MONEY (P TOKENS MONEY)…]
+//	                              for one call, also a slot (P 0: none) and an amount of each of N windows
 //	                              within its bounds (0: none)
-//	back N P… P ID                gives back what take or hold took of buckets and slots
+//	back N P… P ID                gives back what take or hold took of buckets and slots; comes before those
 //	debit P TOKENS                takes as many of a bucket as there are
 //	renew P N ID…                 leases slots anew, also those that Redis has lost
 //	settle ID TOKENS MONEY N P…   puts another amount in the place of a reservation
@@ -84,7 +84,7 @@ func unitsPerMicrosecond(r charge.Rate) int64 { return r.PerHour() }
 // settled, lost, or its window is long over. For each window follows its state, e/n/t/m/ot/om, or - where
 // there is none, and then the time.
 //
-// Each bucket and window is read once, before the operations, and written once, after them, if it
+// Each counter is read once, buckets and windows before the operations, and written once, after them, if it
 // was changed, a bucket also if its budget has changed, since until now the old one counted. The
 // first write is one that Redis refuses when it is out of memory, or only removes: after a first
 // write it would refuse no other.
@@ -144,7 +144,7 @@ local function bucket(key)
   elseif since then
     at, level = max(now, since), min(max(now - since, 0) * speed, most)
   end
-  return {at = at, level = level, speed = speed, most = most, figures = figures, till = till, fresh = fresh, stored = stored, changed = false}
+  return {at = at, level = level, speed = speed, most = most, figures = figures, till = till, stored = stored, changed = fresh and 'by a take'}
 end
 
 local function keepBucket(key, b)
@@ -155,7 +155,7 @@ local function keepBucket(key, b)
     state = state .. ' ' .. text(b.till)
   end
   if ms > 0 then
-    call('SET', key, format('%.0f %.0f %s', b.at, b.level, state), 'PX', text(ms))
+    call('SET', key, format('%.0f %.0f %s', b.at, b.level, state), 'PX', ms)
   else
     call('DEL', key)
   end
@@ -166,7 +166,7 @@ local function window(key)
   local seen, seenN, seenT, seenM, owedT, owedM = arg(), number(), number(), number(), number(), number()
   local h = pcall('HMGET', key, 'e', 'pe', 'run', 'n', 'pn', 't', 'm', 'st', 'sm', 'ot', 'om')
   if h.err then return nil end
-  local w = {e = h[1], pe = h[2], stored = h[1], ends = to + stay, current = now >= from * 1000 and now < to * 1000}
+  local w = {e = h[1], pe = h[2], stored = h[1], held = {}, settled = {}, ends = to + stay, current = now >= from * 1000 and now < to * 1000}
   for i, name in ipairs({'n', 'pn', 't', 'm', 'st', 'sm', 'ot', 'om'}) do w[name] = tonumber(h[i + 3] or 0) end
   if not w.current then return w end
   if not w.e or run ~= '' and h[3] ~= run then
@@ -182,31 +182,50 @@ end
 
 local function keepWindow(key, w)
   w.n, w.stored = w.n + 1, true
-  call('HSET', key, 'n', text(w.n), 't', text(w.t), 'm', text(w.m), 'ot', text(w.ot), 'om', text(w.om))
+  call('HSET', key, 'n', w.n, 't', w.t, 'm', w.m, 'ot', w.ot, 'om', w.om, unpack(w.held))
+  if w.settled[1] then call('HDEL', key, unpack(w.settled)) end
   if w.fresh then
-    call('HSET', key, 'e', w.e, 'pe', w.pe or '', 'pn', text(w.pn), 'run', run, 'st', text(w.st), 'sm', text(w.sm))
-    call('PEXPIREAT', key, text(w.ends))
+    call('HSET', key, 'e', w.e, 'pe', w.pe or '', 'pn', w.pn, 'run', run, 'st', w.st, 'sm', w.sm)
+    call('PEXPIREAT', key, w.ends)
   end
 end
 
 local buckets = tonumber(ARGV[8])
 local last = buckets + tonumber(ARGV[9])
 local counters = {}
-for i = 1, last do counters[i] = i <= buckets and bucket(KEYS[i]) or i > buckets and window(KEYS[i]) or nil end
-
-local function busy(key)
-  local held = pcall('ZCOUNT', key, '(' .. text(now), '+inf')
-  return type(held) == 'number' and held
+for i = 1, #KEYS do
+  counters[i] = i <= buckets and bucket(KEYS[i]) or i > last and {lent = {}, gone = {}} or i > buckets and window(KEYS[i]) or nil
 end
 
-local function lend(key, name) call('ZADD', key, text(now + lease), name) end
+local function removeGone(at)
+  local s = counters[at]
+  if s.gone[1] then pcall('ZREM', KEYS[at], unpack(s.gone)) end
+  s.gone = {}
+end
 
-local function expire(key) call('PEXPIRE', key, text(ceil(lease / 1000) + keep + 1)) end
+-- busy returns how many slots are taken.
+local function busy(at)
+  local s = counters[at]
+  removeGone(at)
+  s.held = s.held or pcall('ZCOUNT', KEYS[at], '(' .. text(now), '+inf')
+  return type(s.held) == 'number' and s.held
+end
+
+local function lend(at, names)
+  for i = #names, 1, -1 do
+    names[2 * i] = names[i]
+    names[2 * i - 1] = now + lease
+  end
+  call('ZADD', KEYS[at], unpack(names))
+  call('PEXPIRE', KEYS[at], ceil(lease / 1000) + keep + 1)
+end
 
 -- hold returns why a slot and amounts cannot be taken, or takes them.
 local function hold(taken)
-  local slots, size, name, tokens, money, n = number(), number(), arg(), number(), number(), number()
-  local first, key = place, KEYS[slots]
+  local slots, size, name, n = number(), number(), arg(), number()
+  local tokens, money
+  if n > 0 then tokens, money = number(), number() end
+  local first = place
   place = place + 3 * n
   if taken == 0 then return end
   for i = 1, n do
@@ -217,31 +236,31 @@ local function hold(taken)
     if t > 0 and w.t + tokens > t or m > 0 and w.m + money > m then return 'full/' .. i end
   end
   if slots > 0 then
-    local held = busy(key)
+    local held, s = busy(slots), counters[slots]
     if not held then return 'foreign' end
     if held >= size then return 'crowded' end
-    lend(key, name)
-    call('ZREMRANGEBYSCORE', key, '-inf', text(now))
-    expire(key)
+    s.held = held + 1
+    s.lent[#s.lent + 1] = name
   end
   for i = 1, n do
     local at = tonumber(ARGV[first + 3 * i - 2])
     local w = counters[at]
     w.t, w.m, w.ot, w.om, w.changed = bounded(w.t + tokens), bounded(w.m + money), bounded(w.ot + tokens), bounded(w.om + money), true
-    call('HSET', KEYS[at], 'r:' .. name, text(tokens) .. ' ' .. text(money))
+    w.held[#w.held + 1] = 'r:' .. name
+    w.held[#w.held + 1] = text(tokens) .. ' ' .. text(money)
   end
 end
 
 local function take(op)
   local n = number()
   local first = place
-  place = place + n + 1
-  local wanted = tonumber(ARGV[place])
+  place = place + n
+  local wanted = op == 'hold' and 1 or number()
   local taken, word = wanted, nil
   for i = 1, n do
     local b = counters[tonumber(ARGV[first + i])]
     if b then
-      taken, b.changed = min(taken, floor(b.level / unit)), b.changed or b.fresh
+      taken, b.changed = min(taken, floor(b.level / unit)), b.changed and true
     else
       word, taken = 'foreign', 0
     end
@@ -268,8 +287,8 @@ local function other(op)
       local at = number()
       local w, held = counters[at], pcall('HGET', KEYS[at], name)
       local ht, hm = match(type(held) == 'string' and held or '', '^(%d+) (%d+)$')
-      if w and w.e and ht then
-        call('HDEL', KEYS[at], name)
+      if w and w.e and ht and not w.settled[name] then
+        w.settled[#w.settled + 1], w.settled[name] = name, true
         w.t, w.m, w.ot, w.om = bounded(w.t - ht + tokens), bounded(w.m - hm + money), bounded(w.ot - ht), bounded(w.om - hm)
         w.changed = true
       end
@@ -280,21 +299,24 @@ local function other(op)
       if b and b.stored then b.level, b.changed = min(b.level + unit, b.most), true end
     end
     local slots, name = number(), arg()
-    if slots > 0 then pcall('ZREM', KEYS[slots], name) end
+    if slots > 0 then
+      local gone = counters[slots].gone
+      gone[#gone + 1] = name
+    end
   elseif op == 'debit' then
     local b, tokens = counters[number()], number()
     if not b then return 'foreign' end
     b.level, b.changed = max(0, b.level - tokens * unit), true
   elseif op == 'renew' then
-    local key, n = KEYS[number()], number()
+    local at, n = number(), number()
     place = place + n
-    if not busy(key) then return 'foreign' end
-    for i = place - n + 1, place do lend(key, ARGV[i]) end
-    expire(key)
+    if not busy(at) then return 'foreign' end
+    lend(at, {unpack(ARGV, place - n + 1, place)})
+    counters[at].held = nil
   else
     local at = number()
     local c = counters[at]
-    if at > last then return busy(KEYS[at]) or 'foreign' end
+    if at > last then return busy(at) or 'foreign' end
     if not c then return 'foreign' end
     if at <= buckets then return text(floor(c.level / unit)) .. '/' .. text(c.at - now + ceil((c.most - c.level) / c.speed)) end
   end
@@ -309,13 +331,20 @@ while ARGV[place + 1] do
 end
 for i = 1, last do
   local c = counters[i]
-  if c and c.changed then
+  if c and c.changed == true then
     if i <= buckets then keepBucket(KEYS[i], c) else keepWindow(KEYS[i], c) end
   end
   if i > buckets then
     local state = not c and 'foreign' or '-'
     if c and c.stored then state = table.concat({c.e, text(c.n), text(c.t), text(c.m), text(c.ot), text(c.om)}, '/') end
     reply[#reply + 1] = state
+  end
+end
+for i = last + 1, #KEYS do
+  removeGone(i)
+  if counters[i].lent[1] then
+    lend(i, counters[i].lent)
+    call('ZREMRANGEBYSCORE', KEYS[i], '-inf', now)
   end
 end
 if last > buckets then reply[#reply + 1] = text(now) end
