@@ -144,3 +144,8 @@ func IsReply(err error, code string) bool {
 	var reply redis.Error
 	return errors.As(err, &reply) && strings.HasPrefix(reply.Error(), code)
 }
+
+// IsOverload reports whether an error reply says that Redis cannot do it now, and nothing about what it holds.
+func IsOverload(err error) bool {
+	return IsReply(err, "OOM") || IsReply(err, "NOREPLICAS") || IsReply(err, "MISCONF") || IsReply(err, "BUSY")
+}

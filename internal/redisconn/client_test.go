@@ -115,3 +115,23 @@ func TestDescribe(t *testing.T) {
 		}
 	}
 }
+
+// TestIsOverload: an error reply that says nothing of what Redis holds is told from the others.
+func TestIsOverload(t *testing.T) {
+	for reply, want := range map[string]bool{
+		"OOM command not allowed when used memory > 'maxmemory'.": true,
+		"NOREPLICAS Not enough good replicas to write.":           true,
+		"MISCONF Redis is configured to save RDB snapshots, but":  true,
+		"BUSY Redis is busy running a script.":                    true,
+		"READONLY You can't write against a read only replica.":   false,
+		"NOSCRIPT No matching script. Please use EVAL.":           false,
+		"ERR OOM": false,
+	} {
+		if got := redisconn.IsOverload(replyError(reply)); got != want {
+			t.Errorf("%q: %v, want %v", reply, got, want)
+		}
+	}
+	if redisconn.IsOverload(errors.New("OOM")) {
+		t.Error("an error that is no reply is taken for one")
+	}
+}
