@@ -37,7 +37,6 @@ var layers = [][]string{
 var confined = map[string][]string{
 	"cel.dev/cel-go":                        {"policy/condition"},
 	"code.dny.dev/ssrf":                     {"internal/outbound"},
-	"github.com/alicebob/miniredis":         {"internal/testkit"},
 	"github.com/casbin/casbin":              {"policy"},
 	"github.com/cenkalti/backoff":           {"app/notices", "audit", "engine/mcp", "gateway/journal", "internal/outbound", "ratelimit/redislimit", "telemetry", "upstream"},
 	"github.com/gin-gonic/gin":              {"gateway/server", "gateway/faces", "gateway/runs", "gateway/turns", "cmd/callgate"},

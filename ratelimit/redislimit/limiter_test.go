@@ -90,7 +90,6 @@ func TestWhatRedisSaysOfItself(t *testing.T) {
 
 // A foreign value under one of our keys refuses the calls that need it, and no others.
 func TestAKeyOfAnotherForm(t *testing.T) {
-	limittest.NeedsServer(t)
 	address := redistest.Shared(t)
 	o := optionsFor(address)
 	r, warnings, err := redislimit.NewWithSlack(context.Background(), o, redislimit.Patient)
@@ -165,7 +164,6 @@ func TestFiguresDisagree(t *testing.T) {
 
 // Keys are bounded, whatever the names, and go when they say nothing.
 func TestKeysAreBoundedAndGo(t *testing.T) {
-	limittest.NeedsServer(t)
 	address := redistest.Shared(t)
 	o := optionsFor(address)
 	r, warnings, err := redislimit.NewWithSlack(context.Background(), o, redislimit.Patient)

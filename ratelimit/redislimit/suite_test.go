@@ -8,9 +8,6 @@ import (
 )
 
 func TestRedis(t *testing.T) {
-	backends := limittest.Backends{"redis": redisBackend}
-	if redistest.Installed() {
-		backends["cluster"] = clusterBackend
-	}
-	backends.Run(t)
+	redistest.Require(t)
+	limittest.Backends{"redis": redisBackend, "cluster": clusterBackend}.Run(t)
 }

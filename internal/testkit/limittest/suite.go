@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/internal/testkit/redistest"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 )
@@ -121,13 +120,3 @@ func Drain(l ratelimit.Limiter, limits *ratelimit.Limits, key ratelimit.Key, max
 
 // Roomy never refuses within a benchmark: what is measured is admission.
 func Roomy() ratelimit.Budget { return Budget("1000000/s", 1_000_000) }
-
-// NeedsServer is for what the stand-in does not do: with it no key expires by itself, one
-// that is to be kept for centuries is gone at once, and an error within a script is
-// worded as an error of the script.
-func NeedsServer(t testing.TB) {
-	t.Helper()
-	if !redistest.Installed() {
-		t.Skip("redis-server is not installed, and miniredis does not do this")
-	}
-}

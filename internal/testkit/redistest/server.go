@@ -1,6 +1,5 @@
 // Package redistest starts redis-servers for tests: one that all harmless tests share, and
-// others that a test can kill and restart. If redis-server is not installed, miniredis
-// replaces the shared one.
+// others that a test can kill and restart. If redis-server is not installed, these tests are skipped.
 package redistest
 
 import (
