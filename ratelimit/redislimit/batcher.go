@@ -33,10 +33,9 @@ const (
 	answered
 )
 
-// job is one operation, or a PING, for one node. It is sent at most once, unless Redis says that
-// it did not run.
+// job is one operation for one node. It is sent at most once, unless Redis says that it did not run.
 type job struct {
-	op         *op // nil: it is a PING
+	op         *op
 	stage      atomic.Int32
 	redirected bool
 	err        error
@@ -49,7 +48,7 @@ func (r *Limiter) newJob(kind string, s *batcher, id string) *job {
 	both := &struct {
 		job job
 		op  op
-	}{job{done: make(chan struct{})}, op{kind: kind, limiter: r, batcher: s, id: id, testTime: r.testTime()}}
+	}{job{done: make(chan struct{})}, op{kind: kind, limiter: r, batcher: s, id: id}}
 	both.job.op = &both.op
 	return &both.job
 }
@@ -57,7 +56,7 @@ func (r *Limiter) newJob(kind string, s *batcher, id string) *job {
 func (j *job) finish(err error) {
 	j.err = err
 	waited := j.stage.CompareAndSwap(sent, answered) || j.stage.CompareAndSwap(queued, answered)
-	if !waited && err == nil && j.op != nil && j.op.kind == opTake && j.op.decision.outcome == charge.Taken {
+	if !waited && err == nil && j.op.kind == opTake && j.op.decision.outcome == charge.Taken {
 		j.op.giveBack()
 	}
 	if j.onDone != nil {
@@ -201,16 +200,10 @@ func (s *batcher) exec(ctx context.Context, jobs []*job, whole bool) (unknown []
 	}
 	pipe := s.client.Pipeline()
 	replies := s.replies[:0]
-	pings, batches := 0, 0
-	for _, j := range jobs {
-		if j.op == nil {
-			pings++
-			replies = append(replies, pipe.Do(ctx, "ping"))
-		}
-	}
+	batches := 0
 	for _, takes := range []bool{false, true} {
 		for _, j := range jobs {
-			if j.op == nil || (j.op.kind == opTake) != takes {
+			if (j.op.kind == opTake) != takes {
 				continue
 			}
 			if batches == 0 || !s.batches[batches-1].fits(j.op, s.cluster) {
@@ -226,16 +219,8 @@ func (s *batcher) exec(ctx context.Context, jobs []*job, whole bool) (unknown []
 		replies = append(replies, pipe.Do(ctx, b.command(s, whole)...))
 	}
 	_, all := pipe.Exec(ctx)
-	next := 0
-	for _, j := range jobs {
-		if j.op == nil {
-			_, err := textOf(replies[next], all)
-			next++
-			j.finish(err)
-		}
-	}
 	for i, b := range s.batches[:batches] {
-		text, err := textOf(replies[pings+i], all)
+		text, err := textOf(replies[i], all)
 		before := s.epoch
 		if err == nil {
 			err = b.readReply(s, text)

@@ -330,6 +330,24 @@ func TestRedisEmptied(t *testing.T) {
 	}
 }
 
+// TestEmptiedWhileNobodyAsks: a gateway meets it that Redis was emptied though nobody calls it, so that one
+// that starts afterwards grants nothing twice.
+func TestEmptiedWhileNobodyAsks(t *testing.T) {
+	server := redistest.Start(t)
+	idle := open(t, optionsOf(server.Address(), "x:"))
+	limits := limittest.OnlyAgent(limittest.Budget("1/h", 5))
+	if n := limittest.Drain(idle, limits, limittest.Alpha, 2); n != 2 {
+		t.Fatalf("%d admitted, want 2", n)
+	}
+	command(t, server, "flushall")
+	client := server.Client()
+	defer func() { _ = client.Close() }()
+	until(t, "the gateway has met it", func() bool { return client.DBSize(t.Context()).Val() > 0 })
+	if n := limittest.Drain(open(t, optionsOf(server.Address(), "x:")), limits, limittest.Alpha, 9); n != 0 {
+		t.Errorf("%d admitted, want none", n)
+	}
+}
+
 // TestRedisIsBackWithAnOldState: what one gateway has seen is put back also where others, which have not
 // seen it, have used the old state by then; and a gateway that starts meanwhile, of which nobody is left
 // that knows of the restart, grants nothing of the old buckets.

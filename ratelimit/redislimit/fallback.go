@@ -64,6 +64,7 @@ func (r *Limiter) maintain() {
 					continue
 				}
 				missed = r.healthcheck(missed)
+				requests = r.count.Load()
 			}
 		}
 		r.reportChange(false)
@@ -102,8 +103,8 @@ func (r *Limiter) catchUpNow() {
 	}
 }
 
-// healthcheck pings each node, so that a gateway without calls sees a loss too. Two
-// misses in a row mark a node as lost, since one may be a pause of the machine. It
+// healthcheck runs the script on each node, with an operation on no counter, so that a gateway without calls
+// sees a loss too. Two misses in a row mark a node as lost, since one may be a pause of the machine. It
 // returns the number of misses in a row.
 func (r *Limiter) healthcheck(missed int) int {
 	p := r.state.Load()
@@ -111,7 +112,7 @@ func (r *Limiter) healthcheck(missed int) int {
 		return 0
 	}
 	for _, s := range p.conn.batchers {
-		j := &job{done: make(chan struct{})}
+		j := r.newJob(opBack, s, r.nextID())
 		if !s.enqueue(j) {
 			continue // it is busy, and its calls see a loss
 		}

@@ -74,7 +74,7 @@ func (o *Options) wait(usual time.Duration) time.Duration {
 //
 // Redis counts as away from the first request that fails, gets a foreign reply, or
 // takes longer than 150 ms, until a new connection passes all checks; one is tried at
-// least each second. While no call comes, Redis is pinged each second, and counts as
+// least each second. While no call comes, Redis is asked each second, and counts as
 // away after two misses. Meanwhile no call waits for it. Limits.OnStoreLoss says what
 // happens: every call is limiter_unavailable, or each replica grants its share,
 // limit / Replicas, from buckets that begin empty, and from slots that round down

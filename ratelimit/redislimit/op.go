@@ -42,8 +42,7 @@ type op struct {
 	limiter  *Limiter
 	batcher  *batcher
 	id       string // of the request, also of the one that is given back or settled
-	testTime string
-	count    int // of the buckets
+	count    int    // of the buckets
 	buckets  [charge.Callers]bucket
 	charges  [charge.Callers]int // the place of each bucket's charge in the request's
 	slots    int                 // 0: not limited, where it takes
@@ -96,14 +95,15 @@ func (o *op) tag() string {
 
 // batch is the operations of one run of the script. Its memory is used again.
 type batch struct {
-	id      string
-	jobs    []*job
-	places  map[string]int // of the keys, from 0 among their kind
-	buckets []*bucket
-	windows []*windows.Window
-	slots   []*string
-	sent    []windows.Window // what was known of windows
-	args    []any
+	id       string
+	testTime string
+	jobs     []*job
+	places   map[string]int // of the keys, from 0 among their kind
+	buckets  []*bucket
+	windows  []*windows.Window
+	slots    []*string
+	sent     []windows.Window // what was known of windows
+	args     []any
 }
 
 func (b *batch) reset() {
@@ -125,7 +125,7 @@ func (b *batch) fits(o *op, cluster bool) bool {
 	}
 	first := b.jobs[0].op
 	if len(b.jobs) == maxOps || len(b.buckets)+len(b.windows)+len(b.slots)+o.count+len(o.windows)+1 > maxKeys ||
-		o.testTime != first.testTime || cluster && o.tag() != first.tag() {
+		cluster && o.tag() != first.tag() {
 		return false
 	}
 	for i := range o.count {
@@ -196,7 +196,8 @@ func (b *batch) command(s *batcher, whole bool) []any {
 		args = append(args, key)
 	}
 	hooks := &first.limiter.hooks
-	args = append(args, &first.testTime, &s.epochKey, &s.epoch, &s.instance, hooks.extraTTL.Milliseconds(), &b.id, hooks.lease.Microseconds(), len(b.buckets), len(b.windows))
+	b.testTime = first.limiter.testTime()
+	args = append(args, &b.testTime, &s.epochKey, &s.epoch, &s.instance, hooks.extraTTL.Milliseconds(), &b.id, hooks.lease.Microseconds(), len(b.buckets), len(b.windows))
 	for _, k := range b.buckets {
 		args = append(args, &k.speed, &k.burst)
 	}
