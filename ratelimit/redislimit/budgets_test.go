@@ -398,6 +398,54 @@ func TestRedisIsBackWithAnOldState(t *testing.T) {
 	}
 }
 
+// TestSettledAgainInAnOldState: the reply to a settlement is lost, and so is what Redis has counted since a
+// while before. The settlement, which comes again, takes nothing of what another gateway has spent since
+// then, whichever of the two gateways finds Redis first.
+func TestSettledAgainInAnOldState(t *testing.T) {
+	for first := range 2 {
+		server := redistest.Start(t, "--dbfilename", "dump.rdb")
+		var limiters [2]*redislimit.Limiter
+		var proxies [2]*lossy.Proxy
+		for i := range limiters {
+			proxies[i] = lossy.New(t, server.Address())
+			o := optionsOf(proxies[i].Address(), "x:")
+			o.Wait = 500 * time.Millisecond
+			limiters[i] = open(t, o)
+		}
+		_, charges := monthly(1000, 0)
+		reserve := func(l budget.Limiter, tokens int64) budget.Reservation {
+			t.Helper()
+			held, err := l.Reserve(t.Context(), nil, charges, budget.Amount{Tokens: tokens})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return held
+		}
+		held := reserve(limiters[0], 50)
+		command(t, server, "save")
+		proxies[0].Set(func(h *lossy.Faults) { h.DropReplies = true })
+		held.Settle(budget.Amount{Tokens: 20})
+		reserve(limiters[1], 25).Settle(budget.Amount{Tokens: 25})
+		for _, p := range proxies {
+			p.Set(func(h *lossy.Faults) { h.DropRequests = true })
+		}
+		server.Kill()
+		if err := server.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range []int{first, 1 - first} {
+			proxies[i].Clear()
+			until(t, "a gateway has found Redis", func() bool {
+				_, err := limiters[i].Read(context.Background(), charges)
+				return err == nil
+			})
+		}
+		if got := spentOf(t, limiters[0], charges); got < 45 {
+			t.Errorf("%d first: found %d spent of 45", first, got)
+		}
+	}
+}
+
 // TestRedisSlow: a Redis that does not answer in time grants nothing; a reservation that it may have
 // made is cancelled afterwards.
 func TestRedisSlow(t *testing.T) {

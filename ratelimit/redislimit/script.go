@@ -40,13 +40,16 @@ func unitsPerMicrosecond(r charge.Rate) int64 { return r.PerHour() }
 //	pe, pn  the history before, and how often it had been changed then
 //	run     the run of Redis in which the history began
 //	st, sm  as much of t and m as there was then, or was put back since
-//	r:ID    an open reservation: its tokens and its money
+//	lost    1: a gateway has seen more than there was then
+//	r:ID    an open reservation: its tokens, its money, and n
 //
 // A gateway sends the state of a window that it saw last (e, n, t, m) with each request for it. A history
 // begins with the hash, and with another run of Redis, which may hold an old state. So a gateway has seen
 // more than Redis has if it knows neither e up to n nor pe up to pn. The largest of what the gateways have
 // seen is put back then, once: the first one adds what it has seen, the next ones as much as they have
-// seen more. A lost reservation stays charged.
+// seen more. A lost reservation stays charged. So does one of the history before, once a gateway has seen
+// more: it may have been settled, and what others had spent then be counted only since the old state has it
+// whole. Where nobody has seen more until then, it is settled as if the history had begun without it.
 //
 // The epoch is a string, "since/run/name": the microsecond at which all buckets were empty, or 0, the
 // run of Redis, and what tells it from another one. Where there is none, or one of another run, buckets may be
@@ -164,17 +167,18 @@ end
 local function window(key)
   local from, to, stay = number(), number(), number()
   local seen, seenN, seenT, seenM, owedT, owedM = arg(), number(), number(), number(), number(), number()
-  local h = pcall('HMGET', key, 'e', 'pe', 'run', 'n', 'pn', 't', 'm', 'st', 'sm', 'ot', 'om')
+  local h = pcall('HMGET', key, 'e', 'pe', 'run', 'n', 'pn', 't', 'm', 'st', 'sm', 'ot', 'om', 'lost')
   if h.err then return nil end
-  local w = {e = h[1], pe = h[2], stored = h[1], held = {}, settled = {}, ends = to + stay, current = now >= from * 1000 and now < to * 1000}
-  for i, name in ipairs({'n', 'pn', 't', 'm', 'st', 'sm', 'ot', 'om'}) do w[name] = tonumber(h[i + 3] or 0) end
+  local w = {e = h[1], pe = h[2], stored = h[1] and true, held = {}, settled = {}, ends = to + stay, current = now >= from * 1000 and now < to * 1000}
+  for i, name in ipairs({'n', 'pn', 't', 'm', 'st', 'sm', 'ot', 'om', 'lost'}) do w[name] = tonumber(h[i + 3] or 0) end
   if not w.current then return w end
   if not w.e or run ~= '' and h[3] ~= run then
-    w.e, w.pe, w.pn, w.st, w.sm, w.fresh, w.changed = id, w.e, w.n, w.t, w.m, true, w.stored
+    w.e, w.pe, w.pn, w.st, w.sm, w.lost, w.fresh, w.changed = id, w.e, w.n, w.t, w.m, 0, true, w.stored
   end
   if seen ~= '' and not (seen == w.e and seenN <= w.n or seen == w.pe and seenN <= w.pn) then
-    if seenT > w.st then w.t, w.st, w.fresh, w.changed = bounded(w.t + seenT - w.st), seenT, true, true end
-    if seenM > w.sm then w.m, w.sm, w.fresh, w.changed = bounded(w.m + seenM - w.sm), seenM, true, true end
+    w.lost, w.fresh, w.changed = 1, true, true
+    if seenT > w.st then w.t, w.st = bounded(w.t + seenT - w.st), seenT end
+    if seenM > w.sm then w.m, w.sm = bounded(w.m + seenM - w.sm), seenM end
   end
   if owedT ~= 0 or owedM ~= 0 then w.t, w.m, w.changed = bounded(w.t + owedT), bounded(w.m + owedM), true end
   return w
@@ -185,7 +189,7 @@ local function keepWindow(key, w)
   call('HSET', key, 'n', w.n, 't', w.t, 'm', w.m, 'ot', w.ot, 'om', w.om, unpack(w.held))
   if w.settled[1] then call('HDEL', key, unpack(w.settled)) end
   if w.fresh then
-    call('HSET', key, 'e', w.e, 'pe', w.pe or '', 'pn', w.pn, 'run', run, 'st', w.st, 'sm', w.sm)
+    call('HSET', key, 'e', w.e, 'pe', w.pe or '', 'pn', w.pn, 'run', run, 'st', w.st, 'sm', w.sm, 'lost', w.lost)
     call('PEXPIREAT', key, w.ends)
   end
 end
@@ -247,7 +251,7 @@ local function hold(taken)
     local w = counters[at]
     w.t, w.m, w.ot, w.om, w.changed = bounded(w.t + tokens), bounded(w.m + money), bounded(w.ot + tokens), bounded(w.om + money), true
     w.held[#w.held + 1] = 'r:' .. name
-    w.held[#w.held + 1] = text(tokens) .. ' ' .. text(money)
+    w.held[#w.held + 1] = format('%.0f %.0f %.0f', tokens, money, w.n + 1)
   end
 end
 
@@ -286,11 +290,13 @@ local function other(op)
     for i = 1, number() do
       local at = number()
       local w, held = counters[at], pcall('HGET', KEYS[at], name)
-      local ht, hm = match(type(held) == 'string' and held or '', '^(%d+) (%d+)$')
+      local ht, hm, n = match(type(held) == 'string' and held or '', '^(%d+) (%d+) (%d+)$')
       if w and w.e and ht and not w.settled[name] then
         w.settled[#w.settled + 1], w.settled[name] = name, true
-        w.t, w.m, w.ot, w.om = bounded(w.t - ht + tokens), bounded(w.m - hm + money), bounded(w.ot - ht), bounded(w.om - hm)
-        w.changed = true
+        w.ot, w.om, w.changed = bounded(w.ot - ht), bounded(w.om - hm), true
+        local before = tonumber(n) <= w.pn
+        if not before or w.lost == 0 then w.t, w.m = bounded(w.t - ht + tokens), bounded(w.m - hm + money) end
+        if before and w.lost == 0 then w.st, w.sm, w.fresh = bounded(w.st - ht + tokens), bounded(w.sm - hm + money), true end
       end
     end
   elseif op == 'back' then
