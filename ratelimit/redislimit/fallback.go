@@ -44,11 +44,14 @@ func (r *Limiter) disconnect(p *connState, why error) {
 	}
 }
 
-// maintain reconnects to Redis whenever it is away.
+// maintain reconnects to Redis whenever it is away, and renews the leases of calls in flight, three times per
+// lease.
 func (r *Limiter) maintain() {
 	began := r.options.Clock()
 	beat := time.NewTicker(maxPause)
 	defer beat.Stop()
+	leases := time.NewTicker(r.hooks.lease / 3)
+	defer leases.Stop()
 	var requests uint64
 	for missed := 0; ; missed = 0 {
 		for waiting := true; waiting; {
@@ -57,6 +60,8 @@ func (r *Limiter) maintain() {
 				return
 			case <-r.lost:
 				waiting = false
+			case <-leases.C:
+				r.renewNow()
 			case <-beat.C:
 				r.catchUpNow()
 				if now := r.count.Load(); now != requests {

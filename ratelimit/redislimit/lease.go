@@ -3,7 +3,6 @@ package redislimit
 import (
 	"context"
 	"strconv"
-	"time"
 
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/ratelimit/internal/charge"
@@ -55,20 +54,6 @@ func (r *Limiter) release(agent, id string) {
 		}
 	case p.share != nil:
 		p.share.Release(agent)
-	}
-}
-
-// renewLeases renews the leases of calls in flight, three times per lease.
-func (r *Limiter) renewLeases() {
-	ticker := time.NewTicker(r.hooks.lease / 3)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-r.ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		r.renewNow()
 	}
 }
 

@@ -159,7 +159,6 @@ func newLimiter(ctx context.Context, options Options, hooks testHooks) (*Limiter
 		r.lost <- struct{}{}
 	}
 	r.group.Go(r.maintain)
-	r.group.Go(r.renewLeases)
 	return r, warnings, nil
 }
 
