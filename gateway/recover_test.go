@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/callgate/callgate/audit"
@@ -566,4 +567,39 @@ func TestOneEnd(t *testing.T) {
 			t.Fatalf("round %d: %d answers were taken, %+v", round, taken, got)
 		}
 	}
+}
+
+// TestSweepsWhatThereIs: a sweep does not end after some hundred calls.
+func TestSweepsWhatThereIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		kept := store.NewMemory(time.Now)
+		const n = 3000
+		for i := range n {
+			id := fmt.Sprint(i)
+			if _, err := kept.Open(ctx, store.Call{ID: id, Key: id}); err != nil {
+				t.Fatal(err)
+			}
+			if err := kept.Dispatch(ctx, id, reads); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := kept.Finish(ctx, id, store.Ending{State: store.Done, Attempt: id}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(store.Retention)
+		k := kernelOf(t, loose(t), calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}}, Store: kept})
+		r := k.Reconcile(calls.Backlog{}, func(calls.ReconcileStats) {})
+		time.Sleep(11 * time.Second)
+		r.Stop(ctx)
+		left := 0
+		for i := range n {
+			if _, err := kept.Get(ctx, fmt.Sprint(i), store.OfRecovery()); err == nil {
+				left++
+			}
+		}
+		if left > 0 {
+			t.Errorf("%d of %d calls are left", left, n)
+		}
+	})
 }

@@ -31,8 +31,10 @@ type ReconcileStats struct {
 const (
 	// reconcileInterval is the time between two rounds.
 	reconcileInterval = time.Second
-	// sweepRounds is the number of rounds for each sweep, which costs a sync.
+	// sweepRounds is the number of rounds for each sweep, which costs a sync. While there is more to sweep,
+	// each round does that for sweepTime.
 	sweepRounds = 10
+	sweepTime   = reconcileInterval / 4
 	// reconcileBatch is how many calls are read at once.
 	reconcileBatch = 256
 	// maxEnding and maxRunning bound how many calls are ended, and run, at the same time.
@@ -47,6 +49,7 @@ type Reconciler struct {
 	backlog   Backlog
 	rounds    int
 	starting  bool // the journal and the store are not joined yet
+	sweeping  bool // there is more to sweep
 	abandoned []store.Call
 
 	endSlots, runSlots chan struct{}
@@ -144,7 +147,12 @@ func (t *Reconciler) round(ctx context.Context) {
 	if t.rounds++; t.rounds%sweepRounds == 0 {
 		t.noteError(t.executor.approvals.Lapse(ctx, reconcileBatch))
 		t.noteError(t.executor.approvals.Measure(ctx))
-		t.noteError(t.executor.calls.Sweep(ctx, reconcileBatch))
+		t.sweeping = true
+	}
+	for end := time.Now().Add(sweepTime); t.sweeping && time.Now().Before(end); {
+		n, err := t.executor.calls.Sweep(ctx, reconcileBatch)
+		t.noteError(err)
+		t.sweeping = n > 0 && err == nil
 	}
 }
 

@@ -142,8 +142,7 @@ func (s Calls) Recover(ctx context.Context, reason store.Reason, limit int) ([]s
 	return ask(s.store, func(s Store) ([]store.Call, error) { return s.Recover(ctx, reason, limit) })
 }
 
-// Sweep deletes old calls.
-func (s Calls) Sweep(ctx context.Context, limit int) error {
-	_, err := ask(s.store, func(s Store) (int, error) { return s.Sweep(ctx, limit) })
-	return err
+// Sweep deletes old calls, and returns how many.
+func (s Calls) Sweep(ctx context.Context, limit int) (int, error) {
+	return ask(s.store, func(s Store) (int, error) { return s.Sweep(ctx, limit) })
 }
