@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/internal/testkit/redistest"
 )
 
 // TestMain spoils the pipeline for .ci/mutate, which is to see that a test fails then:
@@ -24,5 +25,5 @@ func TestMain(m *testing.M) {
 			os.Exit(2)
 		}
 	}
-	os.Exit(m.Run())
+	redistest.Main(m)
 }

@@ -59,7 +59,7 @@ func (d *Decision) recordRest(ctx context.Context) {
 func (c *Call) RecordNotRun(refused *refusal.Error) {
 	r := c.Outcome(audit.Refused)
 	r.Outcome, r.Stage, r.Code = audit.Failed, refused.Stage, refused.Code
-	c.kernel.journal.Outcome(r)
+	c.kernel.journal.Outcome(r, nil)
 }
 
 func (d *Decision) firstRefused() *refusal.Error {

@@ -17,11 +17,14 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/workers"
+	"github.com/callgate/callgate/internal/redisconn"
+	"github.com/callgate/callgate/internal/testkit/redistest"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/store/boltstore"
+	"github.com/callgate/callgate/store/redisstore"
 	"github.com/callgate/callgate/tool"
 )
 
@@ -566,6 +569,81 @@ func TestOneEnd(t *testing.T) {
 		if len(got) != 1 || taken > 1 || (got[0].Outcome == audit.Result) != (taken == 1) {
 			t.Fatalf("round %d: %d answers were taken, %+v", round, taken, got)
 		}
+	}
+}
+
+// sharedNode is a gateway on Redis, with the log of its node.
+func (j *journal) sharedNode(t testing.TB, address, prefix, name string, e workers.Engine, past *journal) (*node, *redisstore.Store) {
+	t.Helper()
+	r, err := redisstore.New(context.Background(), redisstore.Options{
+		Options: redisconn.Options{URL: func() string { return "redis://" + address }, Prefix: prefix}, Node: name, Wait: time.Minute,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.Close() })
+	for ready, cause := r.Ready(); !ready; ready, cause = r.Ready() {
+		if time.Sleep(5 * time.Millisecond); cause == nil {
+			t.Fatal("it is not ready, and does not say why")
+		}
+	}
+	n := &node{kernelOf(t, loose(t), calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Replica: name}, Engine: e, Store: r, Node: name}), nil, time.Now}
+	n.reconcile(t, past.past())
+	return n, r
+}
+
+// TestOwedOutcomes: a gateway that dies between the end of another's call and its outcome leaves that to its next
+// process, which records it once, also where only the store has not heard of it.
+func TestOwedOutcomes(t *testing.T) {
+	redistest.Require(t)
+	ctx := context.Background()
+	for name, lost := range map[string]bool{"before the outcome": true, "after the outcome": false} {
+		t.Run(name, func(t *testing.T) {
+			address, prefix := redistest.Start(t).Address(), redistest.Prefix()
+			logA, logB, dies := &journal{}, &journal{}, &journal{}
+			waits := later(func() time.Time { return time.Now().Add(time.Hour) })
+			a, kept := logA.sharedNode(t, address, prefix, "a", waits, logA)
+			ids := []string{}
+			for range 3 {
+				ids = append(ids, a.Execute(ctx, a.Judge(ctx, completion(search)))[0].CallID)
+			}
+			dies.fail(true)
+			defer dies.fail(false)
+			log := logB
+			if lost {
+				log = dies
+			}
+			b, _ := log.sharedNode(t, address, prefix, "b", waits, logB)
+			if err := answer(b.Executor, ids[0], `{"results":[]}`); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := b.Cancel(ctx, gateway.Request{}, ids[1]); err != nil {
+				t.Fatal(err)
+			}
+			if err := answer(b.Executor, ids[2], `{"results":5}`); err != nil {
+				t.Fatal(err)
+			}
+			if !lost {
+				if err := b.Flush(ctx); err != nil {
+					t.Fatal(err)
+				}
+				for _, id := range ids {
+					if call, err := kept.Get(ctx, id, store.OfAnyone()); err != nil || call.Owed() {
+						t.Errorf("recorded, and owed: %+v, %v", call, err)
+					}
+				}
+			}
+			for range 2 {
+				logA.sharedNode(t, address, prefix, "a", waits, logA)
+				logB.sharedNode(t, address, prefix, "b", waits, logB)
+			}
+			for i, want := range []audit.Outcome{audit.Result, audit.Failed, audit.Result} {
+				all := append(logA.outcomes(ids[i]), logB.outcomes(ids[i])...)
+				if len(all) != 1 || all[0].Outcome != want || all[0].Replica != "b" || all[0].Tool != "web.search" {
+					t.Errorf("%s: %+v", ids[i], all)
+				}
+			}
+		})
 	}
 }
 

@@ -39,7 +39,10 @@
 // unknown or, where its effect is read or idempotent, may be dispatched once more
 // with Redispatch, which refuses every other. A waiting call stays waiting: any
 // process may finish it. Opened calls are dropped. Which calls have ended without a recorded
-// outcome the audit log knows; their ends are here. Recover also returns expired calls.
+// outcome the audit log knows; their ends are here. Where several gateways share the calls, and one ends
+// a call that another has decided, its log does not know that: the call is owed, until Recorded, and Recover
+// returns it to the next process of the same node. It returns it to no other, which cannot know what that log has.
+// Recover also returns expired calls.
 //
 // # Bounds
 //
@@ -142,6 +145,8 @@ const (
 	// Expired calls wait, and their time is over. They go on waiting until they are
 	// finished. Of several processes that finish one, one succeeds.
 	Expired
+	// Owed calls are those that an earlier process of this node has ended. Recover returns each once.
+	Owed
 )
 
 // Call is one call.
@@ -162,8 +167,12 @@ type Call struct {
 	Step Step
 	// Task is the work that was dispatched.
 	Task Task
-	// Owner is the process that dispatched the call, or has recovered it.
+	// Owner is the process that dispatched the call, or has recovered it. Of a call that is owed, it is
+	// the one that has ended it.
 	Owner string
+	// DecidedBy is the node that has dispatched a call which another has taken over; and of a call
+	// that another has ended, until the log of that one has the outcome. Else it is empty.
+	DecidedBy string
 	// Attempts counts how often it was dispatched.
 	Attempts int
 	Opened   time.Time

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -256,7 +257,11 @@ func (e *Engine) Update(ctx context.Context, id string, change Change) error {
 // as another attempt has finished it.
 func (e *Engine) Finish(ctx context.Context, id string, ending Ending) (call Call, err error) {
 	err = e.changeCall(ctx, id, func(s *step, c *Call) (bool, error) {
+		decidedBy := cmp.Or(c.DecidedBy, nodeOf(c.Owner))
 		same, err := c.Finish(ending, s.now)
+		if err == nil && !same && s.process.shared() && decidedBy != s.process.Node {
+			c.DecidedBy, c.Owner = decidedBy, s.process.Name
+		}
 		call = *c
 		return same, err
 	})
@@ -288,7 +293,12 @@ func (e *Engine) Watch(id string) (*Watch, error) { return e.watchers.Add(id) }
 func (e *Engine) Recover(ctx context.Context, reason Reason, limit int) (calls []Call, err error) {
 	switch reason {
 	case Abandoned:
-		return e.abandoned(ctx, limit)
+		return e.ofEarlier(ctx, "", limit)
+	case Owed:
+		if !e.process.shared() {
+			return nil, nil
+		}
+		return e.ofEarlier(ctx, owing(e.process.Node), limit)
 	case Expired:
 		return e.calls(ctx, Index{DueIndex, ""}, firstRow, rowsUntil(e.now()), limit, func(c *Call) bool {
 			return c.Step == Waiting && !c.Until.After(e.now())
@@ -297,15 +307,15 @@ func (e *Engine) Recover(ctx context.Context, reason Reason, limit int) (calls [
 	return nil, ErrNoReason
 }
 
-// abandoned returns calls without an outcome that other processes have dispatched, each once. While this
-// process has the back end, they are as many as there were at its start.
-func (e *Engine) abandoned(ctx context.Context, limit int) (calls []Call, err error) {
+// ofEarlier returns calls of the OpenIndex, of a node where there are several, that have other processes,
+// each once. While this process runs, they are as many as there were at its start.
+func (e *Engine) ofEarlier(ctx context.Context, node string, limit int) (calls []Call, err error) {
 	e.recovering.Lock()
 	defer e.recovering.Unlock()
 	for more := true; more && len(calls) < limit; {
 		more = false
 		last := e.recovered
-		some, err := e.calls(ctx, Index{OpenIndex, ""}, last, lastRow, limit-len(calls), func(c *Call) bool {
+		some, err := e.calls(ctx, Index{OpenIndex, node}, last, lastRow, limit-len(calls), func(c *Call) bool {
 			last, more = Row{0, c.ID}, true
 			return c.Owner != e.process.Name
 		})

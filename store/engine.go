@@ -24,7 +24,7 @@ type Engine struct {
 	evicting         atomic.Bool // a commit that makes room is under way
 
 	recovering sync.Mutex
-	recovered  Row // of OpenIndex, up to which Recover has looked for abandoned calls
+	recovered  Row // of OpenIndex, up to which Recover has looked for calls of earlier processes
 }
 
 // Process says who keeps calls.

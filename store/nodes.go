@@ -29,6 +29,10 @@ func nodeOf(process string) string {
 	return node
 }
 
+// owing names the calls that a node has ended for others, and that may have no outcome in its log. No node has
+// such a name.
+func owing(node string) string { return node + "/" }
+
 // ErrSameNode says that two processes of one node live.
 var ErrSameNode = errors.New("another gateway has the name of this node: give each its own data_dir, and copy none")
 
@@ -126,7 +130,9 @@ func (e *Engine) takeOver(ctx context.Context, node string, rows []Row, logged b
 				continue
 			}
 			mine := *c
-			mine.Owner = e.process.Name
+			if mine.Owner = e.process.Name; mine.DecidedBy == "" && node != e.process.Node {
+				mine.DecidedBy = node
+			}
 			if err := s.put(CallRecord, c.ID, &mine); err != nil {
 				return err
 			}

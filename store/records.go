@@ -71,7 +71,7 @@ type IndexName uint8
 
 // The indexes. Rows without a time are in the order of their ids.
 const (
-	OpenIndex         IndexName = iota // calls without an outcome, of a node where there are several
+	OpenIndex         IndexName = iota // calls without an outcome, of a node where there are several, and, as of owing(node), those that it owes
 	DueIndex                           // waiting calls, by their end
 	EndedIndex                         // calls that have ended
 	SpareIndex                         // those of them that may make room
@@ -121,6 +121,9 @@ func Entries(v Value, to []Entry) []Entry {
 		}
 		at := rowAt(v.Ended, v.ID)
 		to = append(to, Entry{Index{EndedIndex, ""}, at})
+		if v.Owed() {
+			to = append(to, Entry{Index{OpenIndex, owing(nodeOf(v.Owner))}, Row{0, v.ID}})
+		}
 		if v.Evictable() {
 			to = append(to, Entry{Index{SpareIndex, ""}, at}, Entry{Index{PrincipalsSpare, v.Scope.Principal}, at})
 		}

@@ -481,7 +481,7 @@ func TestAnUnconfirmedEndingDeliversNothing(t *testing.T) {
 
 func TestRecoverNeedsAReason(t *testing.T) {
 	each(t, store.Bounds{}, func(t *testing.T, s calls, _ *clock) {
-		for _, reason := range []store.Reason{0, store.Expired + 1} {
+		for _, reason := range []store.Reason{0, store.Owed + 1} {
 			if calls, err := s.Recover(ctx, reason, 10); err == nil {
 				t.Errorf("recovered %+v for the reason %d", calls, reason)
 			}

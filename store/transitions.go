@@ -26,7 +26,7 @@ func (c *Call) Dispatch(task Task, owner string) error {
 }
 
 // Change is a change by Update of a call that was dispatched: Redispatch, Defer,
-// SetMetadata or Deliver.
+// SetMetadata, Deliver or Recorded.
 type Change interface {
 	// Apply makes the change, unless it returns an error. same reports that the call is
 	// already as it is to be.
@@ -81,7 +81,21 @@ func (c *Call) Finish(e Ending, now time.Time) (same bool, err error) {
 	}
 	c.Step, c.State, c.Answer, c.FinishedBy, c.Ended = Ended, e.State, e.Answer, e.Attempt, now
 	c.Delivered, c.DeliveredByEnding, c.Task.Arguments, c.Metadata = e.Deliver, e.Deliver, nil, e.Metadata
+	c.DecidedBy = ""
 	return false, nil
+}
+
+// Owed reports whether a call has ended on another node than the one whose log has its decision, and may
+// have no outcome in any log: the node that has ended it records that.
+func (c *Call) Owed() bool { return c.Step == Ended && c.DecidedBy != "" }
+
+// Recorded says that the outcome of a call that was owed is in the log.
+type Recorded struct{}
+
+// Apply makes the change.
+func (Recorded) Apply(c *Call, _ time.Time) (same bool, err error) {
+	same, c.DecidedBy = !c.Owed(), ""
+	return same, c.RequireStep(Ended)
 }
 
 // SetMetadata replaces the metadata of a call that waits or has ended, as At says. If they
@@ -203,7 +217,7 @@ func (c *Call) Size() int64 {
 }
 
 // Evictable reports whether a call may be removed to make room.
-func (c *Call) Evictable() bool { return c.Step == Ended && c.Key == "" }
+func (c *Call) Evictable() bool { return c.Step == Ended && c.Key == "" && !c.Owed() }
 
 // Outlived reports whether a call has been kept for Retention.
 func (c *Call) Outlived(now time.Time) bool { return c.Step == Ended && now.Sub(c.Ended) >= Retention }

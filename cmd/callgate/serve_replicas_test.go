@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -1257,6 +1258,51 @@ func TestReplicaDies(t *testing.T) {
 	}
 	if hits[1] != 1 || hits[2] != 1 || len(hits) != 2 {
 		t.Errorf("what acts once and what reads reached their tools %v times", w.stuck.hitCounts())
+	}
+}
+
+// TestKilledAsItEndsAnothers kills a gateway after the end of a call of the other one, and after the outcome of that: it
+// records that at its next start, once.
+func TestKilledAsItEndsAnothers(t *testing.T) {
+	t.Parallel()
+	for _, point := range []string{points.finished, points.outcome} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			redis := newRedis(t)
+			redis.start(t)
+			w := newReplicas(t, at(redis.address()), failAt+"=kill "+point)
+			w.begin(t, first, appOf(1), http.MethodPost, "/v1/calls", askedCall("later", 1))
+			call := w.later.call(t, 1)
+			g := w.gates[second].Load()
+			g.arm(t, syscall.SIGUSR1)
+			if r, err := w.try(second, appOf(1), http.MethodPost, "/v1/calls/"+call.ID+"/cancel", ""); err == nil {
+				t.Errorf("it lives: %d %s", r.status, r.body)
+			}
+			g.killedByItself(t)
+			for range 2 {
+				for at := range w.gates {
+					if w.gates[at].Load() != g {
+						if code := w.gates[at].Load().stop(t); code != exitAccepted {
+							t.Errorf("exit code %d", code)
+						}
+					}
+					w.serve(t, at, w.hook.environment())
+				}
+				g = nil
+				w.ready(t)
+			}
+			if r := w.send(t, first, appOf(1), http.MethodGet, "/v1/calls/"+call.ID, ""); !strings.Contains(r.body, "outcome_unknown") {
+				t.Errorf("the call: %d %s", r.status, r.body)
+			}
+			for at := range w.gates {
+				if code := w.gates[at].Load().stop(t); code != exitAccepted {
+					t.Errorf("exit code %d", code)
+				}
+			}
+			if got := w.ledger(t).outcomes[call.ID]; len(got) != 1 || got[0] != audit.Unknown {
+				t.Errorf("the outcomes %v", got)
+			}
+		})
 	}
 }
 

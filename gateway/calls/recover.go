@@ -39,19 +39,25 @@ func (t *Reconciler) resume(ctx context.Context) error {
 	return err
 }
 
-// load reads the calls that have been abandoned.
+// load reads the calls that have been abandoned, and at the start those that are owed.
 func (t *Reconciler) load(ctx context.Context) error {
-	for {
-		calls, err := t.recover(ctx, store.Abandoned)
+	for reason := store.Abandoned; ; {
+		calls, err := t.recover(ctx, reason)
 		t.abandoned = append(t.abandoned, calls...)
-		if err != nil || len(calls) < reconcileBatch {
+		switch {
+		case err != nil:
 			return err
+		case len(calls) == reconcileBatch:
+		case reason == store.Owed || !t.starting:
+			return nil
+		default:
+			reason = store.Owed
 		}
 	}
 }
 
 // closeRecorded ends the calls in the store whose outcome is in the journal already: those that were handed
-// over, and those that the store has dispatched, but could not confirm in time.
+// over, and those that the store has dispatched, but could not confirm in time. Those that were owed are no more.
 func (t *Reconciler) closeRecorded() error {
 	if len(t.abandoned) == 0 || t.backlog.Ended == nil {
 		return nil
@@ -66,7 +72,9 @@ func (t *Reconciler) closeRecorded() error {
 	}
 	t.abandoned = slices.DeleteFunc(t.abandoned, func(call store.Call) bool {
 		outcome, recorded := ended[call.ID]
-		if recorded {
+		if recorded && call.Owed() {
+			t.executor.executions.Acquit(stored.New(call))()
+		} else if recorded {
 			answer := store.Answer{Status: http.StatusOK}
 			if outcome != audit.HandedOver {
 				refused := refusal.From(refusal.Execute, refuse.Unsaved(context.Background(), errors.New("ended before")))
@@ -93,18 +101,24 @@ func (t *Reconciler) endOpen(ctx context.Context) error {
 		switch {
 		case errors.Is(err, store.ErrNotFound), err == nil && call.Step == store.Opened:
 			r.Outcome, r.Stage, r.Code = audit.Unknown, refusal.Execute, refusal.OutcomeUnknown
-			e.journal.Outcome(r)
+			e.journal.Outcome(r, nil)
 			t.count(func(n *ReconcileStats) { n.Unknown++ })
 		case err != nil:
 			return err
 		case e.executions.EndedBefore(call):
-			r.Outcome, r.Stage, r.Code = storedOutcome(call)
-			r.Attempt, r.Micros = max(call.Attempts, 1), call.Ended.Sub(call.Opened).Microseconds()
-			e.journal.Outcome(r)
-			t.count(func(n *ReconcileStats) { n.Recorded++ })
+			t.recordStored(r, call)
 		}
 	}
 	return nil
+}
+
+// recordStored records the outcome of a call that the store has ended.
+func (t *Reconciler) recordStored(r audit.Record, call *stored.Call) {
+	e := t.executor
+	r.Outcome, r.Stage, r.Code = storedOutcome(call)
+	r.Attempt, r.Micros = max(call.Attempts, 1), call.Ended.Sub(call.Opened).Microseconds()
+	e.journal.Outcome(r, e.executions.Acquit(call))
+	t.count(func(n *ReconcileStats) { n.Recorded++ })
 }
 
 // endOf is the record of the end of a decision's call, with the members that all records of one call have.
@@ -126,8 +140,13 @@ func storedOutcome(call *stored.Call) (audit.Outcome, refusal.Stage, refusal.Cod
 	return execution.AuditOutcome(refused.Code), refused.Stage, refused.Code
 }
 
-// recoverCall ends a call whose process has died, or dispatches it again.
+// recoverCall ends a call whose process has died, or dispatches it again. Of one that has ended, it records
+// the outcome.
 func (t *Reconciler) recoverCall(ctx context.Context, call store.Call) {
+	if call.Owed() {
+		ended := stored.New(call)
+		t.recordStored(t.executor.executions.Restore(ended).Outcome(audit.ToolCall), ended)
+	}
 	if call.Step != store.Dispatched {
 		return // a waiting call continues to wait
 	}

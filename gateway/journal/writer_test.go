@@ -31,7 +31,7 @@ func TestDeferredOutcomes(t *testing.T) {
 			w := NewWriter(log, time.Now, nil, deferred)
 			var returned atomic.Bool
 			go func() {
-				w.Outcome(audit.Record{})
+				w.Outcome(audit.Record{}, nil)
 				returned.Store(true)
 			}()
 			synctest.Wait()
@@ -77,7 +77,7 @@ func TestOutcomesAreRetried(t *testing.T) {
 					failures.Add(1)
 				}
 			}, deferred)
-			w.Outcome(audit.Record{})
+			w.Outcome(audit.Record{}, nil)
 			if err := w.Flush(t.Context()); err != nil || log.taken.Load() != 1 || failures.Load() != 3 {
 				t.Errorf("deferred %v: %v; written %d times, %d failures reported", deferred, err, log.taken.Load(), failures.Load())
 			}
@@ -93,7 +93,7 @@ func TestDeferredOutcomesAreBounded(t *testing.T) {
 		var returned atomic.Int32
 		for range 3 * maxDeferred {
 			go func() {
-				w.Outcome(audit.Record{})
+				w.Outcome(audit.Record{}, nil)
 				returned.Add(1)
 			}()
 			synctest.Wait()

@@ -21,13 +21,14 @@ import (
 // table of its own.
 
 // The versions of records. A call of version 1 has no note, only one of version 3 has used
-// approvals, and only one of version 4 a group: others are written as before, so that an
-// earlier Callgate reads them.
+// approvals, only one of version 4 a group, and only one of version 5 the node that has decided
+// it: others are written as before, so that an earlier Callgate reads them.
 const (
 	codecVersion = 1
 	callVersion  = 2
 	usingVersion = 3
 	groupVersion = 4
+	nodeVersion  = 5
 )
 
 var (
@@ -133,6 +134,9 @@ func (f *fieldCodec) call(c *store.Call) {
 			c.Metadata = nil
 		}
 	}
+	if f.version >= nodeVersion {
+		f.text(&c.DecidedBy)
+	}
 	c.State, c.Step = store.State(state), store.Step(step)
 }
 
@@ -154,16 +158,17 @@ func (f *fieldCodec) task(t *store.Task) {
 	}
 }
 
-// versionOf is the version to write a task in, and whatever holds it, which is otherwise
-// written in the version before.
-func versionOf(t *store.Task, before byte) byte {
+// versionOf is the version to write a call in.
+func versionOf(c *store.Call) byte {
 	switch {
-	case t.Group != "":
+	case c.DecidedBy != "":
+		return nodeVersion
+	case c.Task.Group != "":
 		return groupVersion
-	case len(t.Using) > 0:
+	case len(c.Task.Using) > 0:
 		return usingVersion
 	}
-	return before
+	return callVersion
 }
 
 // appendChecksum ends a record that begins at a place of out.
@@ -172,7 +177,7 @@ func appendChecksum(f fieldCodec, at int) []byte {
 }
 
 func verifyChecksum(b []byte) (fieldCodec, error) {
-	if len(b) < 5 || b[0] < codecVersion || b[0] > groupVersion {
+	if len(b) < 5 || b[0] < codecVersion || b[0] > nodeVersion {
 		return fieldCodec{}, ErrCorrupt
 	}
 	body := b[:len(b)-4]
@@ -189,7 +194,7 @@ func EncodeCall(c store.Call) []byte {
 
 // AppendCall is EncodeCall at the end of a buffer.
 func AppendCall(to []byte, c store.Call) []byte {
-	version := versionOf(&c.Task, callVersion)
+	version := versionOf(&c)
 	f := fieldCodec{out: append(to, version), version: version}
 	f.call(&c)
 	return appendChecksum(f, len(to))

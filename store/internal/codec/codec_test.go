@@ -11,7 +11,7 @@ import (
 
 func sample() store.Call {
 	return store.Call{
-		ID: "1", Scope: store.Scope{Principal: "p", Workspace: "w", Project: "q"}, Key: "k", Digest: "d", State: store.Unknown, Step: store.Ended, Owner: "o", Attempts: 3,
+		ID: "1", Scope: store.Scope{Principal: "p", Workspace: "w", Project: "q"}, Key: "k", Digest: "d", State: store.Unknown, Step: store.Ended, Owner: "o", DecidedBy: "node", Attempts: 3,
 		Task: store.Task{
 			Tool: "tool", Version: "1.0.0", Agent: "Analyst", Effect: "once", Arguments: []byte(`{"a":1}`),
 			Caller: "caller", RequestID: "request", Trace: "trace", Thread: "thread", Input: "input", Config: "config",
@@ -44,7 +44,7 @@ func TestEveryFieldIsKept(t *testing.T) {
 // A call that was written down before there were notes is read.
 func TestRecordOfVersion1(t *testing.T) {
 	c := sample()
-	c.Metadata, c.Task.Using, c.Task.Group = nil, nil, ""
+	c.Metadata, c.Task.Using, c.Task.Group, c.DecidedBy = nil, nil, "", ""
 	f := fieldCodec{out: []byte{codecVersion}, version: codecVersion}
 	f.call(&c)
 	if got, err := DecodeCall(appendChecksum(f, 0)); err != nil || !reflect.DeepEqual(got, c) {

@@ -163,9 +163,24 @@ func (c *Call) tryFinish(ctx context.Context, ending store.Ending, r audit.Recor
 		c.runtime.observer.Ended(string(r.Outcome), time.Duration(r.Micros)*time.Microsecond, agent, tool)
 	}
 	written := c.Trace().Start()
-	c.runtime.journal.Outcome(r)
+	c.runtime.journal.Outcome(r, c.runtime.Acquit(found))
 	c.Trace().Step(string(refusal.Log), written, nil)
 	return nil, nil
+}
+
+// Acquit returns what is to be done once the outcome of a call that this node owes is durable; nil: it owes none.
+// What the store cannot take then, it forgets with the call: a later process finds the outcome in the log.
+func (r *Runtime) Acquit(call *stored.Call) func() {
+	if call == nil || !call.Owed() {
+		return nil
+	}
+	return func() {
+		r.journal.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), gateway.StoreWait)
+			defer cancel()
+			_ = r.calls.Update(ctx, call.ID, store.Recorded{})
+		})
+	}
 }
 
 // priorOutcome is the outcome of a call that another process has ended.
@@ -185,7 +200,10 @@ func (r *Runtime) CloseStored(id string, answer store.Answer) {
 	_ = journal.Retry(context.Background(), journal.RetryInterval, func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), gateway.StoreWait)
 		defer cancel()
-		_, err := r.calls.Finish(ctx, id, ending)
+		call, err := r.calls.Finish(ctx, id, ending)
+		if acquit := r.Acquit(call); err == nil && acquit != nil {
+			acquit() // with ErrEnded, another owes it
+		}
 		if errors.Is(err, store.ErrEnded) || errors.Is(err, store.ErrNotFound) {
 			return nil
 		}
