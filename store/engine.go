@@ -21,7 +21,8 @@ type Engine struct {
 	watchers Watchers  // of calls
 
 	approvalWatchers Watchers
-	evicting         atomic.Bool // a commit that makes room is under way
+	evicting         atomic.Bool   // a commit that makes room is under way
+	evictions        atomic.Uint64 // how many there were
 
 	recovering sync.Mutex
 	recovered  Row // of OpenIndex, up to which Recover has looked for calls of earlier processes
@@ -183,8 +184,9 @@ func (e *Engine) change(ctx context.Context, rule func(*step) error) error {
 			s.again = true // what this process has written last may be out of date, and no commit says so
 			continue
 		}
+		evictions := e.evictions.Load()
 		outcome, err := e.backend.Commit(ctx, &s.commit)
-		if s.commit.Done != nil && outcome != Riding {
+		if s.commit.Done != nil && outcome != Riding && outcome != Conflicted {
 			s.commit.Done()
 		}
 		switch {
@@ -197,7 +199,7 @@ func (e *Engine) change(ctx context.Context, rule func(*step) error) error {
 		case outcome == Committed:
 			e.notify(s)
 			if len(s.commit.Counts) > 0 {
-				e.MakeRoom(s.commit.Counts[0].Principal, s.commit.Own, s.commit.All)
+				e.makeRoom(s.commit.Counts[0].Principal, s.commit.Own, s.commit.All, evictions)
 			}
 			return nil
 		}
@@ -380,15 +382,19 @@ func view[T any](ctx context.Context, e *Engine, kind Kind, id string) (value *T
 	return as[T](s.found[0].Value)
 }
 
-// MakeRoom evicts calls where more is kept than the bounds say, of a principal or in all, unless that is
+// makeRoom evicts calls where more is kept than the bounds say, of a principal or in all, unless that is
 // under way. Nobody waits for it: the commit may ride with the next one. What cannot be done is left to
 // the commits that follow.
-func (e *Engine) MakeRoom(principal string, own, all Usage) {
+func (e *Engine) makeRoom(principal string, own, all Usage, evictions uint64) {
 	index, kept, bounds := Index{PrincipalsSpare, principal}, own, e.own
 	if !own.overflows(e.own) {
 		index, kept, bounds = Index{SpareIndex, ""}, all, e.bounds
 	}
 	if !kept.overflows(bounds) || !e.evicting.CompareAndSwap(false, true) {
+		return
+	}
+	if e.evictions.Load() != evictions { // some are gone since
+		e.evicting.Store(false)
 		return
 	}
 	if e.process.shared() {
@@ -400,7 +406,10 @@ func (e *Engine) MakeRoom(principal string, own, all Usage) {
 
 // evict removes calls, those first that have ended first.
 func (e *Engine) evict(index Index, n int) {
-	done := func() { e.evicting.Store(false) }
+	done := func() {
+		e.evictions.Add(1)
+		e.evicting.Store(false)
+	}
 	ids, err := e.ids(context.Background(), index, firstRow, lastRow, n)
 	if err != nil || len(ids) == 0 {
 		done()
