@@ -265,7 +265,10 @@ func (e *Engine) RevokeGrant(ctx context.Context, id string) (g approval.Grant, 
 		if err != nil {
 			return err
 		}
-		if kept == nil {
+		switch {
+		case kept == nil && g.ID != "":
+			return nil // it was removed by this, and the reply was lost, or by another at the same time
+		case kept == nil:
 			return ErrNotFound
 		}
 		g = *kept

@@ -291,3 +291,29 @@ func TestTwoProcessesOfOneNode(t *testing.T) {
 	must(t, b.Close())
 	a.wait(t, true)
 }
+
+// A revocation whose reply was lost is one: the log is to have it, so that no loss brings the grant back.
+func TestRevocationWithALostReply(t *testing.T) {
+	s, p, o, g, _ := divided(t)
+	c := s.Client()
+	defer c.Close()
+	for i := range 5 {
+		grant := approval.Grant{ID: fmt.Sprint("grant_", i), Key: "k", Until: time.Now().Add(time.Hour)}
+		insist(t, func() error { return g.AddGrant(ctx, grant) })
+		var lost atomic.Bool
+		p.Set(func(h *lossy.Faults) {
+			h.RewriteReply = func(reply []byte) []byte {
+				if !holds(c, o, "grant:"+grant.ID) && !lost.Swap(true) {
+					return nil
+				}
+				return reply
+			}
+		})
+		_, err := g.RevokeGrant(ctx, grant.ID)
+		p.Clear()
+		if !lost.Load() || err != nil && !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("got %v, lost: %v", err, lost.Load())
+		}
+		g.wait(t, true)
+	}
+}
