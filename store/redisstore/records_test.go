@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -235,5 +238,70 @@ func TestRowsAndCountsAreThoseOfTheRecords(t *testing.T) {
 			t.Errorf("%s: %d begun, %d opened", r.process.Node, len(r.begun), r.opened)
 		}
 		r.mu.Unlock()
+	}
+}
+
+// A user with the commands that the manual names can keep calls, approvals and grants, and put them back.
+func TestUserOfTheManual(t *testing.T) {
+	page, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := redistest.Start(t)
+	c := s.Client()
+	defer c.Close()
+	user := []any{"acl", "setuser", "callgate", "on", ">hunter2", "~x:*"}
+	for _, pattern := range []string{`(?m)^    user callgate on .*(-@all .*)$`, "(?m)^  `([+]eval .*)`$"} {
+		found := regexp.MustCompile(pattern).FindSubmatch(page)
+		if found == nil {
+			t.Fatalf("the page has no %s", pattern)
+		}
+		for _, right := range strings.Fields(string(found[1])) {
+			user = append(user, right)
+		}
+	}
+	if err := c.Do(ctx, user...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	var loss atomic.Bool
+	r := join(t, Options{
+		Options: redisconn.Options{URL: func() string { return "redis://callgate:hunter2@" + s.Address() }, Prefix: "x:"}, Node: "n", Wait: 30 * time.Second,
+		Log: Log{OnRestored: func(Restored) { loss.Store(true) }},
+	})
+	life := func(id string) {
+		t.Helper()
+		until := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		_, err := r.Open(ctx, store.Call{ID: id, Key: "key of " + id, Digest: "d"})
+		until(err)
+		until(r.Dispatch(ctx, id, store.Task{Tool: "t", Effect: "read"}))
+		_, err = r.Finish(ctx, id, store.Ending{State: store.Done, Attempt: "x"})
+		until(err)
+		until(r.AddGrant(ctx, approval.Grant{ID: "grant_" + id, Key: "k", Until: time.Now().Add(time.Hour)}))
+		_, _, err = r.Consents(ctx, "", "d", []string{"k"})
+		until(err)
+		_, err = r.RevokeGrant(ctx, "grant_"+id)
+		until(err)
+		_, err = r.Recover(ctx, store.Abandoned, 10)
+		until(err)
+		_, err = r.Sweep(ctx, 10)
+		until(err)
+	}
+	life("1")
+	loss.Store(false)
+	c.FlushAll(ctx)
+	within(t, "the loss is mended", func() bool {
+		_, err := r.Get(ctx, "1", store.OfAnyone())
+		return err == nil && loss.Load()
+	})
+	life("2")
+	for _, entry := range c.ACLLog(ctx, 100).Val() {
+		if object := entry.Object; object != "hello" && !strings.HasPrefix(object, "client|") {
+			t.Errorf("denied: %s", object)
+		}
 	}
 }
