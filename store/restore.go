@@ -308,15 +308,14 @@ func (s *step) foldOutcome(f *Fact, n *Folded) (there bool, err error) {
 		return was != nil, err
 	}
 	logged := was.Owner == s.process.Node+loggedProcess
-	if f.Kind == NotExecuted {
-		if !logged {
-			return true, nil
-		}
-		n.Running--
-		return true, s.removeCall(was)
+	if f.Kind == NotExecuted && (nodeOf(was.Owner) != s.process.Node || was.Step.Rank() > Dispatched.Rank()) {
+		return true, nil
 	}
 	if logged {
 		n.Running--
+	}
+	if f.Kind == NotExecuted {
+		return true, s.removeCall(was)
 	}
 	n.Keys++
 	c := *was

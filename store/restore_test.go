@@ -317,3 +317,27 @@ func TestRevocationWithALostReply(t *testing.T) {
 		g.wait(t, true)
 	}
 }
+
+// A call that the log says was refused is not running where an old state has it so, and has no second outcome.
+func TestRefusedCallOfAnOldState(t *testing.T) {
+	s := redistest.Start(t)
+	o := at(s.Address())
+	c := s.Client()
+	defer c.Close()
+	dir := t.TempDir()
+	g := joining(t, dir, o, testHooks{lease: 200 * time.Millisecond})
+	g.wait(t, true)
+	id := dispatched(t, g, newCall("1", "k"), once)
+	old := stateOf(t, c, o.Prefix)
+	g.log.write(store.Fact{Kind: store.NotExecuted, Call: store.Call{ID: id}})
+	must(t, g.Close())
+	must(t, c.FlushAll(ctx).Err())
+	old.again(t, c, o.Prefix)
+	must(t, c.Del(ctx, o.Prefix+"{store}:epoch").Err())
+	again := joining(t, dir, o, testHooks{lease: 200 * time.Millisecond})
+	again.wait(t, true)
+	if calls := recovered(t, again); len(calls) != 0 {
+		t.Errorf("recovered %+v", calls)
+	}
+	freed(t, again, newCall("2", "k"))
+}

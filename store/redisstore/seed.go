@@ -393,6 +393,10 @@ func (r *Store) resolveDoubts() {
 		if d.commit != nil {
 			id, _ := d.commit.Begins()
 			r.begin(id, -1)
+			// Where there was nothing to remove, a loss may bring it back.
+			r.mu.Lock()
+			r.recent.add(store.Kept{Key: store.Key{Kind: store.CallRecord, ID: id}}, time.Now())
+			r.mu.Unlock()
 		}
 	}
 	r.mu.Lock()
