@@ -27,7 +27,7 @@ type backend struct {
 type held struct {
 	store.Record
 	bounds *store.Bounds // which a call that is here alone was opened under
-	mark   uint64        // of the log, before the call was opened
+	mark   uint64        // of the log, before the decision of the call, which may come before it is opened
 	lost   *store.Call   // a running call that Redis does not have any more
 }
 
@@ -228,9 +228,8 @@ func (b backend) Scan(ctx context.Context, index store.Index, behind, to store.R
 
 // Commit implements store.Backend.
 func (b backend) Commit(ctx context.Context, c *store.Commit) (store.Outcome, error) {
-	mark := b.mark()
 	if b.seeding == nil && c.Volatile {
-		if outcome, done := b.commitHere(c, mark); done {
+		if outcome, done := b.commitHere(c); done {
 			return outcome, nil
 		}
 	}
@@ -272,7 +271,7 @@ func (b backend) Commit(ctx context.Context, c *store.Commit) (store.Outcome, er
 			return store.Conflicted, err
 		}
 	} else {
-		err = b.committed(c, code, reply, rev, mark)
+		err = b.committed(c, code, reply, rev)
 	}
 	if began != "" {
 		b.begin(began, -1)
@@ -317,7 +316,7 @@ func (r *Store) holds(id string) bool {
 
 // commitHere makes a commit of records that are here alone: a call without a key has nothing to claim before
 // it is dispatched. done is false where Redis has to be asked.
-func (b backend) commitHere(c *store.Commit, mark uint64) (outcome store.Outcome, done bool) {
+func (b backend) commitHere(c *store.Commit) (outcome store.Outcome, done bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range c.Changes {
@@ -345,7 +344,7 @@ func (b backend) commitHere(c *store.Commit, mark uint64) (outcome store.Outcome
 				b.opened++
 			}
 			b.rev += 2
-			b.held[r.Key] = held{Record: store.Record{Rev: b.rev, Value: r.Now}, bounds: c.Bounds, mark: mark}
+			b.held[r.Key] = held{Record: store.Record{Rev: b.rev, Value: r.Now}, bounds: c.Bounds, mark: b.aged}
 		}
 	}
 	return store.Committed, true
@@ -428,7 +427,7 @@ func (b backend) arguments(c *store.Commit, rev store.Rev) (args []any, err erro
 }
 
 // committed follows the reply to a commit.
-func (b backend) committed(c *store.Commit, code string, reply []string, rev store.Rev, mark uint64) error {
+func (b backend) committed(c *store.Commit, code string, reply []string, rev store.Rev) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch code {
@@ -478,7 +477,7 @@ func (b backend) committed(c *store.Commit, code string, reply []string, rev sto
 			keep = now.Process == b.process.Name
 		}
 		if keep = keep && (b.seeding == nil || was.Rev != 0 || was.lost != nil); keep {
-			b.held[r.Key] = held{Record: store.Record{Rev: rev, Value: r.Now}, mark: mark}
+			b.held[r.Key] = held{Record: store.Record{Rev: rev, Value: r.Now}, mark: b.aged}
 		}
 		b.recent.add(store.Kept{Key: r.Key, Value: r.Now}, time.Now())
 	}

@@ -139,6 +139,7 @@ type Store struct {
 	recent recent
 	doubts []doubt
 	marks  marks
+	aged   uint64 // the record of the log that was the last one markAge ago
 
 	started time.Time
 

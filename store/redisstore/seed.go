@@ -90,7 +90,8 @@ func (r *Store) confirmed(now time.Time) (seq uint64) {
 	if now.Sub(r.marks[0].at) < markAge {
 		return 0
 	}
-	seq = r.marks[0].seq
+	r.aged = r.marks[0].seq
+	seq = r.aged
 	for _, h := range r.held {
 		if call, ok := h.Value.(*store.Call); ok && call.Step == store.Opened {
 			seq = min(seq, h.mark)
