@@ -319,6 +319,9 @@ func (s *step) foldOutcome(f *Fact, n *Folded) (there bool, err error) {
 	}
 	n.Keys++
 	c := *was
+	if c.Step == Opened { // its decision did not name its key
+		c.Step = Dispatched
+	}
 	_, err = c.Finish(Ending{State: Unknown, Attempt: s.process.Node + loggedProcess}, f.At)
 	if err != nil {
 		return true, err

@@ -572,3 +572,16 @@ func TestShortcutsAreFound(t *testing.T) {
 		})
 	}
 }
+
+// A log whose decisions do not name their keys ends a call that the back end has as opened.
+func TestAnOutcomeOfAnOpenedCall(t *testing.T) {
+	bounds := Bounds{Calls: 100, Bytes: 1 << 20, PrincipalPercent: 100}
+	e := NewEngine(newMemory(bounds), Process{Name: "A/1", Node: "A", Holds: func(string) bool { return false }}, time.Now, bounds)
+	if _, err := e.Open(t.Context(), Call{ID: "call_1", Key: "k"}); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := e.Fold(t.Context(), []Fact{{Kind: Executed, Call: Call{ID: "call_1"}, At: time.Now()}, {Kind: OutcomeKnown, Call: Call{ID: "call_1"}, At: time.Now()}})
+	if c, missing := e.Get(t.Context(), "call_1", OfRecovery()); err != nil || missing != nil || c.Step != Ended {
+		t.Errorf("%+v, %v, %v", c, missing, err)
+	}
+}
