@@ -6,7 +6,7 @@ TOOLS := $(CURDIR)/.tools
 # Processes of tests wait longer for the disk and Redis than in use; these do not.
 AS_IN_USE := CALLGATE_TEST_WAIT=0s
 
-.PHONY: snapshot snapshot-check release-tools acp-agents candidate policy-diff bench-policy reference quick all build check test race fuzz mutate differential reload crash race2 approvals budgets once grace redis-chaos callbacks overload hostile drain first-minutes soak faults redis-faults test-clients test-console bench bench-http bench-chat lint vuln tools clean help long-log
+.PHONY: search snapshot snapshot-check release-tools acp-agents candidate policy-diff bench-policy reference quick all build check test race fuzz mutate differential reload crash race2 approvals budgets once grace redis-chaos callbacks overload hostile drain first-minutes soak faults redis-faults test-clients test-console bench bench-http bench-chat lint vuln tools clean help long-log
 
 all: check
 
@@ -78,6 +78,9 @@ crash: ## kill -9 under load, N (300) times: nothing that acts once may do so tw
 
 race2: ## N (10000) idempotency keys, 8 racers over two gateways on one Redis: as many dispatches as keys
 	$(AS_IN_USE) CALLGATE_RACE_KEYS=$(or $(N),10000) $(GO) test -count=1 -v -run '^TestRacers$$' -timeout 60m ./cmd/callgate
+
+search: ## every order of calls, approvals, crashes and losses at two gateways on one store: no promise may be broken
+	$(GO) test -count=1 -v -run '^TestEveryLoss$$' -timeout 120m ./store -search
 
 once: ## N (50000) calls of the effect once, over HTTP and TLS, to a server that closes connections at every moment: none may arrive twice
 	CALLGATE_ONCE_CALLS=$(or $(N),50000) $(GO) test -count=1 -v -run '^TestNothingIsSentTwice$$' -timeout 60m ./engine
