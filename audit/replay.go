@@ -32,7 +32,8 @@ type Reach struct {
 //
 //   - decisions of executed calls that hold a key or use approvals or grants, and decisions of
 //     calls that were handed over and use some,
-//   - the outcomes of these calls, and of executed calls whose decision is further back,
+//   - the outcomes of these calls, and of executed calls whose decision is further back; if from is not
+//     0, of all executed calls: an old state of the store may have any of them,
 //   - approval events that end something: no, withdrawn, revoked and expired.
 //
 // If from is 0, it passes those that are not older than since and, before them, the decisions of
@@ -55,7 +56,9 @@ func (l *Log) Replay(ctx context.Context, from uint64, since time.Time, do func(
 		err = errors.New("the open calls are read before the log is replayed")
 	case from > p.last+1:
 		err = fmt.Errorf("it ends at seq %d and was to be read from seq %d on: an older copy or another log is in its place", p.last, from)
-	case from == 0:
+	case from > 0:
+		p.all = true
+	default:
 		p.since = since
 		err = p.seek(open)
 	}
@@ -85,6 +88,7 @@ type replay struct {
 	// as many as there are at one time. handed are the calls that were handed over, whose decision was
 	// passed, likewise.
 	others, handed map[string]bool
+	all            bool // outcomes of others are passed, too
 }
 
 // clockSlack is by how much a record may be older than one before it.
@@ -252,7 +256,7 @@ func (p *replay) visit(line []byte) error {
 			p.others[id] = true
 		}
 	case Ending:
-		if wanted = !p.others[id]; mode == Enforce {
+		if wanted = !p.others[id] || p.all; mode == Enforce {
 			wanted = p.handed[id]
 			delete(p.handed, id)
 		}

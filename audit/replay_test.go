@@ -95,9 +95,9 @@ func TestReplay(t *testing.T) {
 					want = append(want, line)
 				}
 			}
-			// Of what was decided before, it is not known whether it matters.
+			// An old state of the store may have any call.
 			for seq, call := range map[uint64]string{9: "none", 11: "quotes", 23: "not run"} {
-				if from > 0 && seq >= from && slices.IndexFunc(records, func(r Record) bool { return r.CallID == call }) < int(from) {
+				if from > 0 && seq >= from {
 					want = append(want, fmt.Sprint(seq, " outcome ", call))
 				}
 			}

@@ -18,6 +18,9 @@ type Lease struct {
 	Until         time.Time
 	// Mark is the last record of the node's audit log before which everything is in the store.
 	Mark uint64
+	// Epoch is what the store was agreed to have when the lease was renewed: where it has that still, it has lost
+	// nothing since.
+	Epoch string
 }
 
 // nodeOf returns the node of a process: what its name has before a slash.
@@ -37,7 +40,7 @@ func owing(node string) string { return node + "/" }
 var ErrSameNode = errors.New("another gateway has the name of this node: give each its own data_dir, and copy none")
 
 // Renew renews the lease of the process. held says that it had one for as long as a lease is.
-func (e *Engine) Renew(ctx context.Context, life time.Duration, mark uint64, held bool) error {
+func (e *Engine) Renew(ctx context.Context, life time.Duration, mark uint64, epoch string, held bool) error {
 	p := &e.process
 	return e.change(ctx, func(s *step) error {
 		was, err := get[Lease](s, LeaseRecord, p.Node)
@@ -47,17 +50,17 @@ func (e *Engine) Renew(ctx context.Context, life time.Duration, mark uint64, hel
 		if held && was != nil && was.Process != p.Name && was.Until.After(s.now) {
 			return ErrSameNode
 		}
-		return s.put(LeaseRecord, p.Node, &Lease{p.Node, p.Name, s.now.Add(life), mark})
+		return s.put(LeaseRecord, p.Node, &Lease{p.Node, p.Name, s.now.Add(life), mark, epoch})
 	})
 }
 
-// Mark returns the mark of the node; 0: it has none.
-func (e *Engine) Mark(ctx context.Context) (uint64, error) {
+// Lease returns the last lease of the node; the zero value: it has none.
+func (e *Engine) Lease(ctx context.Context) (Lease, error) {
 	lease, err := view[Lease](ctx, e, LeaseRecord, e.process.Node)
 	if err != nil || lease == nil {
-		return 0, err
+		return Lease{}, err
 	}
-	return lease.Mark, nil
+	return *lease, nil
 }
 
 // TakeOver makes at most limit calls those of this process that earlier processes of its node have

@@ -706,7 +706,7 @@ func (p *place) happens(choice string) {
 			}
 		}
 		n.aged = uint64(len(n.log))
-		must(p.engine(&link{p: p, n: i}).Renew(ctx, time.Second, mark, false))
+		must(p.engine(&link{p: p, n: i}).Renew(ctx, time.Second, mark, "", false))
 		n.over = false
 	case "crash":
 		p.crashes--
@@ -766,13 +766,14 @@ func (p *place) restores(i int) {
 		next := p.today().next()
 		next.reading[n.name] = n.attempt
 		p.become(next)
-		n.mark, err = e.Mark(ctx)
+		lease, failed := e.Lease(ctx)
+		n.mark, err = lease.Mark, failed
 		must(err)
 		must(e.Restore(ctx, n.kept()))
 	case folds:
 		_, n.missing, err = e.Fold(ctx, n.log[min(n.mark, uint64(len(n.log))):])
 		must(err)
-		must(e.Renew(ctx, time.Second, n.mark, false))
+		must(e.Renew(ctx, time.Second, n.mark, "", false))
 		n.over = false
 	case agrees:
 		today := p.today()
@@ -846,7 +847,7 @@ func (p *place) takes(i int, others bool) {
 			if l, _ := p.today().records[Key{LeaseRecord, other.name}].Value.(*Lease); l != nil {
 				mark = l.Mark
 			}
-			must(p.engine(&link{p: p, n: j}).Renew(ctx, time.Second, mark, false))
+			must(p.engine(&link{p: p, n: j}).Renew(ctx, time.Second, mark, "", false))
 		}
 	}
 }
@@ -1062,7 +1063,7 @@ func newPlace(scene func(*place), r rules) *place {
 	p.today().epoch = 1
 	for i, name := range []string{"A", "B"} {
 		p.nodes = append(p.nodes, &node{name: name, process: 1, alive: true, instance: 1, epoch: 1, step: connected, held: map[string]heldCall{}})
-		must(p.engine(&link{p: p, n: i}).Renew(context.Background(), time.Second, 0, false))
+		must(p.engine(&link{p: p, n: i}).Renew(context.Background(), time.Second, 0, "", false))
 	}
 	scene(p)
 	p.history = p.history[len(p.history)-1:]

@@ -88,7 +88,7 @@ func (r *Store) confirmed(now time.Time) (seq uint64) {
 		r.marks = r.marks[1:]
 	}
 	if now.Sub(r.marks[0].at) < markAge {
-		return 0
+		return r.found
 	}
 	r.aged = r.marks[0].seq
 	seq = r.aged
@@ -153,18 +153,22 @@ func (r *Store) handshake(ctx context.Context, s *seeding) error {
 	process := r.process
 	process.Wait = 0
 	s.engine = store.NewEngine(backend{r, l}, process, r.now, r.bounds)
+	lease, err := s.engine.Lease(bounded)
+	if err != nil {
+		return err
+	}
 	known := r.lastEpoch
+	if known == "" { // what the process before has seen: it died, and Redis did not
+		known = lease.Epoch
+	}
+	r.found = lease.Mark
 	if known == "" || epoch != known || !strings.HasPrefix(epoch, l.instance+"/") || strings.HasSuffix(epoch, "?") {
 		return r.putBack(ctx, s)
 	}
 	now := r.now()
 	r.since.Store(&now) // others may have been away as well
-	l.epoch = epoch
-	mark, err := s.engine.Mark(bounded)
-	if err != nil {
-		return err
-	}
-	return r.renew(bounded, s.engine, mark)
+	l.epoch, r.lastEpoch = epoch, epoch
+	return r.renew(bounded, s.engine, lease.Mark)
 }
 
 // inspect returns the run id of a node and, if the node was promoted, the
@@ -215,10 +219,13 @@ func (r *Store) putBack(ctx context.Context, s *seeding) error {
 	if err := s.client.Set(ctx, base+"reading:"+r.options.Node, s.attempt, 24*time.Hour).Err(); err != nil {
 		return err
 	}
-	mark, err := s.engine.Mark(ctx)
+	r.lastEpoch = ""
+	lease, err := s.engine.Lease(ctx) // once more: Redis may have been emptied before the attempt was there
 	if err != nil {
 		return err
 	}
+	mark := lease.Mark
+	r.found = mark
 	s.done = Restored{Behind: mark}
 	kept := r.kept()
 	s.done.Records = len(kept)
@@ -244,7 +251,7 @@ func (r *Store) putBack(ctx context.Context, s *seeding) error {
 
 // renew renews the lease. A process that has had one for long does not take it from another.
 func (r *Store) renew(ctx context.Context, e *store.Engine, mark uint64) error {
-	return e.Renew(ctx, r.lease, mark, time.Since(r.started) > 2*r.lease)
+	return e.Renew(ctx, r.lease, mark, r.lastEpoch, time.Since(r.started) > 2*r.lease)
 }
 
 // agree agrees with the others on an epoch, in two rounds. After the first, each has put back what it knows. What
@@ -283,6 +290,9 @@ func (r *Store) agree(ctx context.Context, s *seeding) error {
 	now := r.now()
 	r.since.Store(&now)
 	r.lastEpoch = epoch
+	if err := r.renew(bounded, s.engine, s.done.Behind); err != nil {
+		return err
+	}
 	r.gap, r.gapMark, r.gapSeen = s.done.Incomplete, s.done.Behind, time.Now()
 	if r.options.Log.OnRestored != nil {
 		r.options.Log.OnRestored(s.done)
