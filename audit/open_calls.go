@@ -91,11 +91,11 @@ func (l *Log) reportProgress(dir string, cause error) func(read int64) {
 	}
 }
 
-// hasVerdict reports whether a decision has a verdict. A line without one may have any: if
+// isToolCall reports whether a decision has the verdict ToolCall. A line without one may have any: if
 // its call has no outcome, OpenCalls refuses the log.
-func hasVerdict(line []byte, want Verdict) bool {
+func isToolCall(line []byte) bool {
 	_, rest, found := bytes.Cut(line, []byte(`,"verdict":"`))
-	return !found || bytes.HasPrefix(rest, []byte(want+`"`))
+	return !found || bytes.HasPrefix(rest, []byte(ToolCall+`"`))
 }
 
 // outcomeOf reads the outcome of a record. What looks like one before it, in a text, has other quotes.
@@ -146,7 +146,7 @@ func addEnded(dir string, from place, wanted map[string]bool, ended map[string]O
 			case !wanted[id]:
 			case event == Ending:
 				ended[id] = outcomeOf(line)
-			case event == Decision && mode == Enforce && hasVerdict(line, ToolCall):
+			case event == Decision && mode == Enforce && isToolCall(line):
 				ended[id] = HandedOver
 			}
 			return nil

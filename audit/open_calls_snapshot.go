@@ -62,7 +62,7 @@ func (c *openCalls) readAll(dir string, progress func(read int64)) error {
 	c.Open = map[string]place{}
 	read := int64(0)
 	return visitLines(dir, place{}, func(line []byte, at place) error {
-		if event, id, ok := executedCall(line); ok && (event == Ending || hasVerdict(line, ToolCall)) {
+		if event, id, ok := executedCall(line); ok && (event == Ending || isToolCall(line)) {
 			c.add(event, id, at)
 		}
 		read += int64(len(line)) + 1
@@ -78,7 +78,7 @@ func (c *openCalls) readOn(dir string) error {
 		if err != nil {
 			return fmt.Errorf("behind seq %d a line %w", c.Seq, err)
 		}
-		if event, id, ok := executedCall(line); ok && (event == Ending || hasVerdict(line, ToolCall)) {
+		if event, id, ok := executedCall(line); ok && (event == Ending || isToolCall(line)) {
 			c.add(event, id, at)
 		}
 		c.Link, c.End = next, place{File: at.File, Offset: at.Offset + int64(len(line)) + 1}

@@ -243,9 +243,9 @@ func (p *place) commits(t *transit) bool {
 	next := today.next()
 	p.rev++
 	for i := range t.commit.Changes {
-		switch r := &t.commit.Changes[i]; {
-		case r.Now == r.Was.Value:
-		case r.Now == nil:
+		switch r := &t.commit.Changes[i]; r.Now {
+		case r.Was.Value:
+		case nil:
 			delete(next.records, r.Key)
 		default:
 			rev := p.rev

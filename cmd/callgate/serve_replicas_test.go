@@ -53,7 +53,7 @@ func TestTwoReplicas(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			redistest.Require(t)
-			store := ""
+			var store string
 			if kind == "cluster" {
 				if testing.Short() {
 					t.Skip("short: a cluster of three servers is slow to start")

@@ -148,7 +148,7 @@ type Store struct {
 	pending   *seeding
 	lastEpoch string
 	found     uint64 // the mark that was found at the last connection
-	greeted   bool // there was a connection
+	greeted   bool   // there was a connection
 	gapSince  time.Time
 	// gap says that nobody has accepted that, gapMark behind which record they are missing, and gapSeen when that was
 	// looked at.

@@ -232,7 +232,7 @@ func (r *Store) putBack(ctx context.Context, s *seeding) error {
 	if err := s.engine.Restore(ctx, kept); err != nil {
 		return err
 	}
-	complete := true
+	var complete bool
 	if s.missing, complete, err = r.fold(ctx, s.engine, mark, &s.done.Folded); err != nil {
 		return err
 	}
