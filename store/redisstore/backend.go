@@ -65,15 +65,10 @@ func (b backend) run(ctx context.Context, acknowledged int, s *redis.Script, arg
 			break
 		}
 	}
-	if b.seeding == nil && !errors.Is(err, errForeignReply) && !errors.Is(err, errTooFewAcks) && !isOverload(err) && caller.Err() == nil {
+	if b.seeding == nil && !errors.Is(err, errForeignReply) && !errors.Is(err, errTooFewAcks) && !redisconn.IsOverload(err) && caller.Err() == nil {
 		b.disconnect(l, err)
 	}
 	return "", nil, store.Unavailable(redisconn.Describe(err))
-}
-
-// isOverload reports whether an error reply of Redis says nothing about its data.
-func isOverload(err error) bool {
-	return redis.HasErrorPrefix(err, "OOM") || redis.HasErrorPrefix(err, "NOREPLICAS") || redis.HasErrorPrefix(err, "MISCONF") || redis.HasErrorPrefix(err, "BUSY")
 }
 
 // eval sends a script once.
@@ -137,14 +132,16 @@ func send(ctx context.Context, l *conn, acknowledged int, s *redis.Script, args 
 func (b backend) View(ctx context.Context, keys []store.Key, transition bool, found []store.Record) ([]store.Record, error) {
 	n := len(found)
 	var args []any
+	var before []store.Rev // of what this process has written last
 	b.mu.Lock()
 	for _, key := range keys {
 		h := b.held[key]
+		rev := h.Rev
 		if b.seeding != nil || !transition && !hereAlone(h.Rev) {
 			h = held{}
 		}
 		if found = append(found, h.Record); h.Rev == 0 {
-			args = append(args, recordKey(key))
+			args, before = append(args, recordKey(key)), append(before, rev)
 		}
 	}
 	b.mu.Unlock()
@@ -162,8 +159,8 @@ func (b backend) View(ctx context.Context, keys []store.Key, transition bool, fo
 		if found[n+i].Rev != 0 {
 			continue
 		}
-		rev, head, body := reply[0], reply[1], reply[2]
-		if reply = reply[3:]; rev == "" {
+		rev, head, body, was := reply[0], reply[1], reply[2], before[0]
+		if reply, before = reply[3:], before[1:]; rev == "" {
 			continue
 		}
 		number, err := strconv.ParseUint(rev, 36, 64)
@@ -176,18 +173,19 @@ func (b backend) View(ctx context.Context, keys []store.Key, transition bool, fo
 		}
 		found[n+i] = store.Record{Rev: store.Rev(number), Value: value}
 		if b.seeding == nil {
-			b.learn(key, found[n+i])
+			b.learn(key, was, found[n+i])
 		}
 	}
 	return found, nil
 }
 
-// learn remembers what Redis has in the place of what this process has written last.
-func (r *Store) learn(key store.Key, is store.Record) {
+// learn remembers what Redis has in the place of what this process has written last, unless it has written
+// more since Redis was asked.
+func (r *Store) learn(key store.Key, was store.Rev, is store.Record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h := r.held[key]
-	if hereAlone(h.Rev) || h.Rev == is.Rev || h.Rev == 0 && h.lost == nil {
+	if h.Rev != was || hereAlone(h.Rev) || h.Rev == is.Rev || h.Rev == 0 && h.lost == nil {
 		return
 	}
 	if call, ok := is.Value.(*store.Call); ok && call.Step != store.Ended && call.Owner == r.process.Name {
@@ -251,27 +249,27 @@ func (b backend) Commit(ctx context.Context, c *store.Commit) (store.Outcome, er
 	if err == nil {
 		code, reply, err = b.run(ctx, acknowledged, commitScript, args)
 	}
-	if err == nil && code == "late" {
+	switch {
+	case err != nil:
+	case code == "late":
 		err = store.Unavailable(errLate)
-	}
-	if err != nil {
-		if began != "" && b.seeding == nil && errors.Is(err, store.ErrUnavailable) {
-			// It is taken back, and no longer begun, once it cannot be made any more.
-			kept := &store.Commit{Changes: slices.Clone(c.Changes)}
-			b.mu.Lock()
-			for i := range c.Changes {
-				b.forget(c.Changes[i].Key)
-			}
-			b.mu.Unlock()
-			d := doubt{commit: kept}
-			if !errors.Is(err, errTooFewAcks) { // it may still be on its way
-				d.after = b.redisTime().Add(b.onWay() + lateWait/4)
-			}
-			b.doubt(d)
-			return store.Conflicted, err
-		}
-	} else {
+	default:
 		err = b.committed(c, code, reply, rev)
+	}
+	if began != "" && b.seeding == nil && errors.Is(err, store.ErrUnavailable) {
+		// It is taken back, and no longer begun, once it cannot be made any more.
+		kept := &store.Commit{Changes: slices.Clone(c.Changes)}
+		b.mu.Lock()
+		for i := range c.Changes {
+			b.forget(c.Changes[i].Key)
+		}
+		b.mu.Unlock()
+		d := doubt{commit: kept}
+		if !errors.Is(err, errTooFewAcks) { // it may still be on its way
+			d.after = b.redisTime().Add(b.onWay() + lateWait/4)
+		}
+		b.doubt(d)
+		return store.Conflicted, err
 	}
 	if began != "" {
 		b.begin(began, -1)
