@@ -50,7 +50,7 @@ func openStore(ctx context.Context, c *configs.Config, redis redisconn.Options, 
 				logger.Info("calls are stored on Redis")
 				return
 			}
-			logger.Error("Redis is unreachable; calls cannot be stored and are not executed", "cause", causeText(cause))
+			logger.Error("calls cannot be stored on Redis, and are not executed", "cause", causeText(cause))
 		},
 	})
 	if err != nil {

@@ -39,8 +39,8 @@ type Reach struct {
 // If from is 0, it passes those that are not older than since and, before them, the decisions of
 // calls that are older and have no outcome.
 //
-// The records are without arguments and completions. It reads what is durable when it begins, and does not verify the chain. It ends with the error of
-// do, or of ctx. OpenCalls must have been called before.
+// The records are without arguments and completions. It reads what is durable when it begins, and does
+// not verify the chain. It ends with the error of do, or of ctx. OpenCalls must have been called before.
 func (l *Log) Replay(ctx context.Context, from uint64, since time.Time, do func(*Record) error) (Reach, error) {
 	p := replay{ctx: ctx, dir: filepath.Dir(l.path), next: from, do: do, others: map[string]bool{}, handed: map[string]bool{}}
 	l.mu.Lock()

@@ -343,7 +343,10 @@ func (r *Store) redisTime() time.Time {
 // disconnect closes a conn that failed; maintain opens another.
 func (r *Store) disconnect(l *conn, cause error) {
 	p := r.state.Load()
-	if p.conn != l || !r.state.CompareAndSwap(p, &connState{cause: fmt.Errorf("Redis is unavailable: %w", cause)}) {
+	if !errors.Is(cause, store.ErrSameNode) && !errors.Is(cause, errGap) {
+		cause = fmt.Errorf("Redis is unavailable: %w", cause)
+	}
+	if p.conn != l || !r.state.CompareAndSwap(p, &connState{cause: cause}) {
 		return
 	}
 	l.Close()
