@@ -23,7 +23,7 @@ func heapInUse() uint64 {
 // memory, and change nothing for the one that is known.
 func TestAMillionNames(t *testing.T) {
 	const names, every = floodNames, 10
-	clk := &limittest.Clock{Time: limittest.Epoch}
+	clk := limittest.NewClock(limittest.Epoch)
 	l := ratelimit.NewLocal(clk.Now)
 	limits := limittest.OnlyDefault(limittest.Budget("5/s", 10))
 	limits.Default.Concurrency = new(8)
@@ -90,7 +90,7 @@ func TestAMillionNames(t *testing.T) {
 // takes, known ones are served, and nobody gets a second burst.
 func TestNoRoom(t *testing.T) {
 	const room = 100
-	clk := &limittest.Clock{Time: limittest.Epoch}
+	clk := limittest.NewClock(limittest.Epoch)
 	l := ratelimit.NewLocalOf(clk.Now, room)
 	limits := limittest.OnlyDefault(limittest.Budget("1/s", 5))
 	agent := func(i int) ratelimit.Key { return limittest.KeyOf(fmt.Sprintf("agent%d", i), "web.search", "alpha") }
@@ -148,7 +148,7 @@ func TestNoRoom(t *testing.T) {
 // any order and however scarce the room is.
 func TestPushedOutNamesGetNoMore(t *testing.T) {
 	const room, names, burst = 4, 9, 3
-	clk := &limittest.Clock{Time: limittest.Epoch}
+	clk := limittest.NewClock(limittest.Epoch)
 	l := ratelimit.NewLocalOf(clk.Now, room)
 	limits := limittest.OnlyDefault(limittest.Budget("10/s", burst))
 	var times [names][]time.Time
@@ -175,7 +175,7 @@ func TestPushedOutNamesGetNoMore(t *testing.T) {
 
 // Names that come when others have long been idle take their place in order.
 func TestIdleNamesMakeRoom(t *testing.T) {
-	clk := &limittest.Clock{Time: limittest.Epoch}
+	clk := limittest.NewClock(limittest.Epoch)
 	l := ratelimit.NewLocalOf(clk.Now, 7)
 	limits := limittest.OnlyDefault(limittest.Budget("1/s", 10))
 	for i := range 100 {
@@ -191,7 +191,7 @@ func TestIdleNamesMakeRoom(t *testing.T) {
 
 // Room follows figures that change: it is where a bucket is full soonest now.
 func TestRoomFollowsTheFigures(t *testing.T) {
-	clk := &limittest.Clock{Time: limittest.Epoch}
+	clk := limittest.NewClock(limittest.Epoch)
 	l := ratelimit.NewLocalOf(clk.Now, 3)
 	slow, fast := limittest.OnlyDefault(limittest.Budget("1/h", 10)), limittest.OnlyDefault(limittest.Budget("1/s", 10))
 	for _, name := range []string{"a", "b", "c"} {

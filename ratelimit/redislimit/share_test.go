@@ -17,7 +17,7 @@ import (
 // While Redis is away, replicas grant the limit together, and nobody waits.
 func TestTheLocalShare(t *testing.T) {
 	s := redistest.Start(t)
-	clk := &limittest.Clock{Time: limittest.Epoch}
+	clk := limittest.NewClock(limittest.Epoch)
 	o := optionsFor(s.Address())
 	o.Clock = clk.Now
 	r, warnings, err := redislimit.NewWithSlack(context.Background(), o, slack())
@@ -69,7 +69,7 @@ func withCaller(l *ratelimit.Limits) *ratelimit.Limits {
 // Calls granted while Redis was unreachable are debited from the shared budget.
 func TestTheShareIsSettled(t *testing.T) {
 	s := redistest.Start(t)
-	clk := &limittest.Clock{Time: time.Now()}
+	clk := limittest.NewClock(time.Now())
 	p := lossy.New(t, s.Address())
 	o := optionsFor(p.Address())
 	o.Clock = clk.Now

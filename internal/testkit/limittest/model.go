@@ -219,23 +219,23 @@ func (bs Backends) agreesWithTheModel(t *testing.T) {
 }
 
 func runModel(t *rapid.T, open func(func() time.Time) ratelimit.Limiter) {
-	clk := &Clock{Time: Epoch}
+	clk := NewClock(Epoch)
 	l := open(clk.Now)
 	m := &model{buckets: map[string]*modelBucket{}, leased: map[string]int{}}
 	limits := drawLimits(t)
 	var leases []modelLease
 	take := func(t *rapid.T, key ratelimit.Key) {
-		charged := m.charged(limits, key, clk.Time)
+		charged := m.charged(limits, key, clk.Now())
 		slots, counted := limits.slotsOf(key.Agent)
 		lease, err := l.Take(context.Background(), limits.real, key)
-		if ms, doubt := wait(charged, clk.Time); !doubt {
+		if ms, doubt := wait(charged, clk.Now()); !doubt {
 			compare(t, err, ms, counted && m.leased[key.Agent] >= slots)
 		}
 		if err != nil {
 			return
 		}
 		for _, b := range charged {
-			b.take(clk.Time)
+			b.take(clk.Now())
 		}
 		if counted {
 			m.leased[key.Agent]++

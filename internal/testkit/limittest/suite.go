@@ -23,7 +23,7 @@ func (bs Backends) each(t *testing.T, test func(t *testing.T, l ratelimit.Limite
 	t.Helper()
 	for name, open := range bs {
 		t.Run(name, func(t *testing.T) {
-			c := &Clock{Time: Epoch}
+			c := NewClock(Epoch)
 			test(t, open(t, c.Now), c)
 		})
 	}
@@ -34,22 +34,32 @@ var Epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // Clock is a clock that a test moves. It is safe for concurrent use.
 type Clock struct {
-	mu   sync.Mutex
-	Time time.Time
+	mu  sync.Mutex
+	now time.Time
+}
+
+// NewClock returns a clock that stands at t.
+func NewClock(t time.Time) *Clock { return &Clock{now: t} }
+
+// Set moves the clock to t.
+func (c *Clock) Set(t time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = t
 }
 
 // Now returns the time of the clock.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.Time
+	return c.now
 }
 
 // Move moves the clock by d, which may be negative.
 func (c *Clock) Move(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.Time = c.Time.Add(d)
+	c.now = c.now.Add(d)
 }
 
 // MoveMS moves the clock by milliseconds.
