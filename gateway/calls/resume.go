@@ -68,13 +68,14 @@ func (e *Executor) takeUp(ctx context.Context, admission *gateway.Admission, id 
 		input := gateway.Input{Native: &gateway.NativeCall{Name: a.Tool, Version: a.Version, Arguments: a.Arguments}}
 		o := e.handle(ctx, admission.TakeUp(&a).Open(ctx, gateway.ModeCall, input), "", Wait{})
 		if o.Refusal != nil && (o.Refusal.Code == refusal.ApprovalRequired || o.Refusal.Code == refusal.IdempotencyConflict) {
-			if now, err := e.approvals.Of(ctx, id, admission.Principal()); err == nil {
-				switch {
-				case now.Ran != "": // another request was quicker
-					return e.outcomeOfRun(ctx, &now, admission.Principal())
-				case now.Revision != a.Revision: // another was, and its use of the approval was taken back since
-					continue
-				}
+			now, err := e.approvals.Of(ctx, id, admission.Principal())
+			switch {
+			case err != nil: // the call may have run for another request, which the refusal would deny
+				return Outcome{}, err
+			case now.Ran != "": // another request was quicker
+				return e.outcomeOfRun(ctx, &now, admission.Principal())
+			case now.Revision != a.Revision: // another was, and its use of the approval was taken back since
+				continue
 			}
 		}
 		return o, nil

@@ -2,6 +2,7 @@ package native_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -155,6 +156,51 @@ func TestTakenUpWhileAnotherIsTakenBack(t *testing.T) {
 	}
 	changes = 0
 	if got := o.send(t, "POST", "/v1/calls/"+id+"/resume", ""); got.status != 200 || o.ran.Load() != 1 || changes != 2 {
+		t.Errorf("%+v; ran %d times", got, o.ran.Load())
+	}
+}
+
+// quicker is a store of calls in which another call has used an approval at the first dispatch, and
+// unreadable is a store of approvals that cannot be read once after that.
+type (
+	quicker struct {
+		calls.Store
+		used *bool
+	}
+	unreadable struct {
+		approvalStore
+		used *bool
+	}
+)
+
+func (s quicker) Dispatch(ctx context.Context, id string, task store.Task) error {
+	if len(task.Using) > 0 && !*s.used {
+		*s.used = true
+		return approval.ErrUsed
+	}
+	return s.Store.Dispatch(ctx, id, task)
+}
+
+func (s unreadable) Approval(ctx context.Context, id string) (approval.Approval, error) {
+	if *s.used {
+		*s.used = false
+		return approval.Approval{}, store.Unavailable(errors.New("no connection"))
+	}
+	return s.approvalStore.Approval(ctx, id)
+}
+
+// A request whose approval another one uses at that moment, and which cannot read then what became of
+// the call, is not told that nothing has run.
+func TestTakenUpWhileTheStoreFails(t *testing.T) {
+	var used bool
+	o := newOffice(t, func(p *calls.Deps) {
+		p.Store, p.Approvals = quicker{p.Store, &used}, unreadable{p.Approvals, &used}
+	})
+	id := o.send(t, "POST", "/v1/calls", pay("7")).CallID
+	if err := o.vote(t, id, "ada", true, ""); err != nil {
+		t.Fatal(err)
+	}
+	if got := o.send(t, "POST", "/v1/calls/"+id+"/resume", ""); got.status != 503 || got.code != "store_unavailable" || o.ran.Load() != 0 {
 		t.Errorf("%+v; ran %d times", got, o.ran.Load())
 	}
 }
