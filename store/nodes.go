@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 )
@@ -65,36 +64,58 @@ func (e *Engine) Lease(ctx context.Context) (Lease, error) {
 
 // TakeOver makes at most limit calls those of this process that earlier processes of its node have
 // dispatched, and, where others is true, processes of other nodes whose leases are over, and those of
-// this node that were put back from its log. It returns them; calls that were only opened are removed.
+// this node that were put back from its log. It returns them; calls that were only opened are removed. A lease
+// that has been over for longer than Retention is removed as well, once its node has no calls.
 func (e *Engine) TakeOver(ctx context.Context, limit int, others bool) (taken []Call, err error) {
-	nodes := []string{e.process.Node}
+	leases := []Lease{{Node: e.process.Node}}
 	if others {
-		all, err := e.ids(ctx, Index{NodeIndex, ""}, firstRow, lastRow, everyRow)
-		if err != nil {
+		if err := indexed(ctx, e, LeaseRecord, Index{NodeIndex, ""}, firstRow, lastRow, everyRow, func(l *Lease) bool {
+			if l.Node != e.process.Node && l.over(e.now()) {
+				leases = append(leases, *l)
+			}
+			return true
+		}); err != nil {
 			return nil, err
 		}
-		nodes = append(nodes, slices.DeleteFunc(all, func(node string) bool { return node == e.process.Node })...)
 	}
-	for _, node := range nodes {
-		if node != e.process.Node {
-			lease, err := view[Lease](ctx, e, LeaseRecord, node)
-			if err != nil {
-				return taken, err
-			}
-			if lease == nil || lease.Until.After(e.now()) {
-				continue
-			}
-		}
-		err := e.scan(ctx, Index{OpenIndex, node}, firstRow, lastRow, everyRow, sweepBatch, func(rows []Row) (bool, error) {
-			some, err := e.takeOver(ctx, node, rows, others)
+	for i, lease := range leases {
+		err := e.scan(ctx, Index{OpenIndex, lease.Node}, firstRow, lastRow, everyRow, sweepBatch, func(rows []Row) (bool, error) {
+			some, err := e.takeOver(ctx, lease.Node, rows, others)
 			taken = append(taken, some...)
 			return len(taken) < limit, err
 		})
 		if err != nil || len(taken) >= limit {
 			return taken, err
 		}
+		if i > 0 && lease.outlived(e.now()) {
+			if err := e.dropLease(ctx, lease.Node); err != nil {
+				return taken, err
+			}
+		}
 	}
 	return taken, nil
+}
+
+func (l *Lease) over(now time.Time) bool { return !l.Until.After(now) }
+
+// outlived reports whether nothing that the node has done before its lease was over is kept any more.
+func (l *Lease) outlived(now time.Time) bool { return now.Sub(l.Until) >= Retention }
+
+// dropLease removes the lease of a node that is gone, unless it has calls. A node that comes back without a
+// lease has neither mark nor epoch, so it puts back all that its log says of the time of Retention.
+func (e *Engine) dropLease(ctx context.Context, node string) error {
+	err := e.change(ctx, func(s *step) error {
+		lease, err := get[Lease](s, LeaseRecord, node)
+		if err != nil || lease == nil || !lease.outlived(s.now) {
+			return err
+		}
+		s.commit.Rooms = append(s.commit.Rooms, Room{Index{OpenIndex, node}, firstRow, 1})
+		return s.drop(LeaseRecord, node)
+	})
+	if errors.Is(err, ErrFull) { // it has calls, which nobody takes over without its lease
+		return nil
+	}
+	return err
 }
 
 // takeOver takes over those of some calls of a node that have no process.
@@ -112,7 +133,7 @@ func (e *Engine) takeOver(ctx context.Context, node string, rows []Row, logged b
 		taken = taken[:0]
 		if node != e.process.Node {
 			lease, err := get[Lease](s, LeaseRecord, node)
-			if err != nil || lease == nil || lease.Until.After(s.now) {
+			if err != nil || lease == nil || !lease.over(s.now) {
 				return err
 			}
 		}

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -146,5 +147,79 @@ func TestOwedOfATakeover(t *testing.T) {
 	}
 	if c, err := a.Finish(ctx, "3", ending("a", "r")); err != nil || !c.Owed() {
 		t.Errorf("got %+v, %v", c, err)
+	}
+}
+
+// A node that has left for good costs nothing after a day, unless it has calls that somebody is to take over. One
+// that comes back all the same puts back what Redis has lost in the meantime.
+func TestNodesThatHaveLeft(t *testing.T) {
+	s := redistest.Start(t)
+	o := at(s.Address())
+	clock := newClock()
+	clock.ms.Store(time.Now().Add(-store.Retention).UnixMilli()) // the logs are written today
+	hooks := testHooks{now: clock.now, lease: time.Minute}
+	leave := func(name string) (dir string) {
+		dir = t.TempDir()
+		g := joining(t, dir, o, hooks)
+		g.wait(t, true)
+		ended(t, g, newCall(name+" ended", name))
+		if name == "busy" {
+			dispatched(t, g, newCall(name, ""), read)
+			opened(t, g, newCall(name+" opened", "k"))
+		}
+		must(t, g.Close())
+		return dir
+	}
+	left := leave("left")
+	stays := join(t, o, hooks)
+	client := s.Client()
+	defer client.Close()
+	nodes := func() int64 {
+		n, err := client.ZCard(ctx, o.KeyPrefix()+"{store}:nodes").Result()
+		must(t, err)
+		return n
+	}
+	looks := func(limit int) (taken []store.Call) {
+		taken, err := stays.Recover(ctx, store.Abandoned, limit)
+		must(t, err)
+		return taken
+	}
+	clock.advance(store.Retention)
+	if looks(10); nodes() != 2 {
+		t.Errorf("%d nodes, though the lease of one has been over for less than a day", nodes())
+	}
+	clock.advance(time.Minute)
+	if looks(10); nodes() != 1 {
+		t.Errorf("%d nodes, though one has left for a day", nodes())
+	}
+	must(t, client.FlushAll(ctx).Err())
+	within(t, "going on without the node", func() bool {
+		_, err := stays.Get(ctx, "left ended", store.OfAnyone())
+		return errors.Is(err, store.ErrNotFound)
+	})
+	back := joining(t, left, o, hooks)
+	back.wait(t, true)
+	if prior := claimed(t, back, newCall("second", "left")); prior == nil || prior.ID != "left ended" {
+		t.Errorf("the key of the last day has started %+v", prior)
+	}
+	dispatched(t, back, newCall("third", "k3"), once)
+	if nodes() != 2 {
+		t.Errorf("%d nodes, though one has come back", nodes())
+	}
+
+	leave("busy")
+	clock.advance(2 * store.Retention)
+	within(t, "renewing", func() bool {
+		var renewed bool
+		lease, err := back.Lease(ctx)
+		renewed = err == nil && lease.Until.After(clock.now())
+		lease, err = stays.Lease(ctx)
+		return renewed && err == nil && lease.Until.After(clock.now())
+	})
+	if taken := looks(1); len(taken) != 1 || taken[0].ID != "busy" || nodes() != 3 {
+		t.Errorf("%d nodes; taken over: %+v", nodes(), taken)
+	}
+	if looks(10); nodes() != 2 {
+		t.Errorf("%d nodes, though the last call was taken over", nodes())
 	}
 }
