@@ -93,7 +93,7 @@ func TestApprovalsAfterALoss(t *testing.T) {
 // An approval that was used stays so when Redis is emptied, also where the replica that used it no
 // longer has the call: its answer was handed over, or it is old. So does one
 // that a call by its grant has used.
-func TestUsedApprovalsOutliveTheirCallsInJournals(t *testing.T) {
+func TestUsedApprovalsOutliveTheirCallsInLogs(t *testing.T) {
 	t.Run("passed by", func(t *testing.T) { outlivesItsCall(t, using("used")) })
 	t.Run("by its grant", func(t *testing.T) { outlivesItsCall(t, spending("grant_1", "used")) })
 }

@@ -44,7 +44,7 @@ func child(part string) int {
 	}
 	r, err := newRedis(ctx, redisstore.Options{
 		Options: redisconn.Options{URL: func() string { return "redis://" + os.Getenv(addressEnv) }, Prefix: os.Getenv(prefixEnv)}, Node: strings.ReplaceAll(dir, "/", "_"),
-	}, nil, 0, false)
+	}, nil, 0)
 	if err != nil {
 		fmt.Println("error", err)
 		return 1

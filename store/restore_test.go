@@ -75,13 +75,13 @@ func amid(t *testing.T, s *redistest.Server, do func(c *redis.Client)) {
 
 // Redis is emptied once more while a gateway puts back what it knows: what was put back before
 // is put back again.
-func TestEmptiedWhileAJournalIsReadIn(t *testing.T) {
+func TestEmptiedWhileCallsArePutBack(t *testing.T) {
 	amid(t, redistest.Start(t), func(c *redis.Client) { must(t, c.FlushAll(ctx).Err()) })
 }
 
 // A master takes over the data of another that was behind, and is a master again, while
 // a gateway puts back what it knows.
-func TestFollowedAnotherWhileAJournalIsReadIn(t *testing.T) {
+func TestFollowedAnotherWhileCallsArePutBack(t *testing.T) {
 	s, behind := redistest.Start(t, "--repl-diskless-sync-delay", "0"), redistest.Start(t, "--repl-diskless-sync-delay", "0")
 	b := behind.Client()
 	defer b.Close()

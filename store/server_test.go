@@ -154,7 +154,7 @@ func joining(t testing.TB, dir string, o redisstore.Options, s testHooks) *gatew
 	if o.Log.Mark == nil {
 		o.Log = log.options()
 	}
-	r, err := newRedis(ctx, o, s.now, s.lease, !redistest.Installed())
+	r, err := newRedis(ctx, o, s.now, s.lease)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,9 +168,9 @@ func joining(t testing.TB, dir string, o redisstore.Options, s testHooks) *gatew
 const brief = 2250 * time.Millisecond
 
 // newRedis opens a store with a clock in place of Redis' own, unless it is nil, and
-// another lease; fake says that the server is a fake of Redis.
-func newRedis(ctx context.Context, o redisstore.Options, now func() time.Time, lease time.Duration, fake bool) (*redisstore.Store, error) {
-	o.Hooks = testhooks.Redis{Now: now, Lease: lease, Fake: fake}
+// another lease.
+func newRedis(ctx context.Context, o redisstore.Options, now func() time.Time, lease time.Duration) (*redisstore.Store, error) {
+	o.Hooks = testhooks.Redis{Now: now, Lease: lease}
 	o.Wait = cmp.Or(o.Wait, patient)
 	return redisstore.New(ctx, o)
 }

@@ -143,9 +143,7 @@ func (r *Store) handshake(ctx context.Context, s *seeding) error {
 	}
 	r.greeted = true
 	l.instance = run + history
-	if !r.options.Hooks.Fake {
-		l.Expect(map[string]bool{run: true})
-	}
+	l.Expect(map[string]bool{run: true})
 	epoch, err := l.client.Get(bounded, l.epochKey).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return err
@@ -172,11 +170,8 @@ func (r *Store) handshake(ctx context.Context, s *seeding) error {
 }
 
 // inspect returns the run id of a node and, if the node was promoted, the
-// replication history that it has had since. A fake of Redis in tests has neither.
+// replication history that it has had since.
 func (r *Store) inspect(ctx context.Context, c *redis.Client) (run, history string, err error) {
-	if r.options.Hooks.Fake {
-		return "standin", "", c.Ping(ctx).Err()
-	}
 	i, err := redisconn.Inspect(ctx, c, "a key whose call was evicted would start a second one")
 	switch {
 	case err != nil:

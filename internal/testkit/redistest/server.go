@@ -55,16 +55,10 @@ type discardLogger struct{}
 
 func (discardLogger) Printf(context.Context, string, ...any) {}
 
-// Installed reports whether redis-server is installed.
-func Installed() bool {
-	_, err := exec.LookPath("redis-server")
-	return err == nil
-}
-
 // Require skips a test if redis-server is not installed.
 func Require(t testing.TB) {
 	t.Helper()
-	if !Installed() {
+	if _, err := exec.LookPath("redis-server"); err != nil {
 		t.Skip("redis-server is not installed")
 	}
 }

@@ -13,5 +13,4 @@ type Bolt struct {
 type Redis struct {
 	Now   func() time.Time // instead of the clock of Redis; nil: that
 	Lease time.Duration    // of a process; 0: the usual one
-	Fake  bool             // the server is a fake of Redis
 }
