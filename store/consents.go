@@ -186,21 +186,25 @@ func (e *Engine) Consents(ctx context.Context, principal, digest string, keys []
 		}
 		slices.SortFunc(found, func(a, b approval.Approval) int { return cmp.Compare(a.ID, b.ID) })
 	}
+	var ids []string
 	for _, key := range keys {
-		if err := e.grants(ctx, Index{GrantsWithKey, key}, "", func(g *approval.Grant) bool {
-			grants = append(grants, *g)
+		some, err := e.ids(ctx, Index{GrantsWithKey, key}, firstRow, lastRow, everyRow)
+		if err != nil {
+			return nil, nil, err
+		}
+		ids = append(ids, some...)
+	}
+	for batch := range slices.Chunk(ids, readBatch) {
+		if _, err := views(ctx, e, GrantRecord, batch, func(g *approval.Grant) bool {
+			if g.Live(now) {
+				grants = append(grants, *g)
+			}
 			return true
 		}); err != nil {
 			return nil, nil, err
 		}
 	}
 	return found, grants, nil
-}
-
-// grants passes the live grants of an index whose ids are behind after to do.
-func (e *Engine) grants(ctx context.Context, index Index, after string, do func(*approval.Grant) (more bool)) error {
-	now := e.now()
-	return indexed(ctx, e, GrantRecord, index, Row{0, after}, lastRow, everyRow, func(g *approval.Grant) bool { return !g.Live(now) || do(g) })
 }
 
 // LiveApprovals returns which approvals are live, and how many grants.
@@ -249,8 +253,9 @@ func (e *Engine) AddGrant(ctx context.Context, g approval.Grant) error {
 
 // Grants returns live grants in the order of their ids.
 func (e *Engine) Grants(ctx context.Context, after string, limit int) (found []approval.Grant, err error) {
-	err = e.grants(ctx, Index{GrantIndex, ""}, after, func(g *approval.Grant) bool {
-		if len(found) < limit {
+	now := e.now()
+	err = indexed(ctx, e, GrantRecord, Index{GrantIndex, ""}, Row{0, after}, lastRow, everyRow, func(g *approval.Grant) bool {
+		if g.Live(now) && len(found) < limit {
 			found = append(found, *g)
 		}
 		return len(found) < limit

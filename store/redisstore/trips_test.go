@@ -46,6 +46,11 @@ func TestRequestsToRedis(t *testing.T) {
 		_, err := r.Finish(ctx, id, store.Ending{State: store.Done, Attempt: "x"})
 		return err
 	}
+	for _, key := range []string{"3", "4"} {
+		if err := r.AddGrant(ctx, approval.Grant{ID: "grant_" + key, Key: key, Until: time.Now().Add(time.Hour)}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	a := approval.Approval{}
 	for _, what := range []struct {
 		name string
@@ -76,7 +81,14 @@ func TestRequestsToRedis(t *testing.T) {
 			return err
 		}},
 		{"consents, without grants", 2, func() error { _, _, err := r.Consents(ctx, "p", a.Digest, nil); return err }},
-		{"consents, with two keys of grants", 4, func() error { _, _, err := r.Consents(ctx, "p", a.Digest, []string{"1", "2"}); return err }},
+		{"consents, with two keys without grants", 4, func() error { _, _, err := r.Consents(ctx, "p", a.Digest, []string{"1", "2"}); return err }},
+		{"consents, with two keys of grants", 5, func() error {
+			_, grants, err := r.Consents(ctx, "p", a.Digest, []string{"3", "4"})
+			if err == nil && len(grants) != 2 {
+				err = fmt.Errorf("got %+v", grants)
+			}
+			return err
+		}},
 	} {
 		least := 99
 		for range 3 { // a beat may come between
