@@ -490,7 +490,10 @@ func (r *Store) reconnect() {
 // pruneBeats is the number of beats between two looks at the calls that wait.
 const pruneBeats = 10
 
-// prune forgets what this process remembers of calls that wait, where another process has finished them.
+// pruneBatch is how many of them are read at once, where others have changed them.
+const pruneBatch = 32
+
+// prune learns what has become of calls that wait, and forgets those that another process has finished.
 func (r *Store) prune() {
 	if _, err := r.connection(); err != nil {
 		return
@@ -498,7 +501,11 @@ func (r *Store) prune() {
 	var waiting []store.Key
 	r.mu.Lock()
 	for key, h := range r.held {
-		if call, ok := h.Value.(*store.Call); ok && call.Step == store.Waiting {
+		call, ok := h.Value.(*store.Call)
+		if h.lost != nil {
+			call, ok = h.lost, true
+		}
+		if ok && call.Step == store.Waiting {
 			waiting = append(waiting, key)
 		}
 	}
@@ -508,13 +515,24 @@ func (r *Store) prune() {
 		if err != nil {
 			return
 		}
+		var changed []store.Key
 		r.mu.Lock()
 		for i, key := range keys {
-			if h := r.held[key]; h.Rev != 0 && revText(h.Rev) != revisions[i] {
+			h, held := r.held[key]
+			switch {
+			case !held || revText(h.Rev) == revisions[i] && h.lost == nil:
+			case revisions[i] == "":
 				delete(r.held, key)
+			default:
+				changed = append(changed, key)
 			}
 		}
 		r.mu.Unlock()
+		for some := range slices.Chunk(changed, pruneBatch) {
+			if _, err := (backend{Store: r}).View(r.ctx, some, false, nil); err != nil {
+				return
+			}
+		}
 	}
 }
 
