@@ -594,6 +594,38 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
+// What a gateway has opened and not dispatched is its own as long as it lives; when it has left, it is nobody's, and
+// the key is free.
+func TestOpenedCallsOfAnotherGateway(t *testing.T) {
+	s := redistest.Start(t)
+	o := at(s.Address())
+	hooks := testHooks{lease: 500 * time.Millisecond}
+	a, b := join(t, o, hooks), join(t, o, hooks)
+	time.Sleep(3 * hooks.lease) // from here on leases of others count
+	keyed, unkeyed := opened(t, a, newCall("keyed", "k")), opened(t, a, newCall("unkeyed", ""))
+	looks := func() {
+		if calls, err := b.Recover(ctx, store.Abandoned, 10); len(calls) > 0 || err != nil {
+			t.Errorf("taken over: %+v, %v", calls, err)
+		}
+	}
+	looks()
+	must(t, a.Dispatch(ctx, unkeyed, once))
+	looks()
+	if prior := claimed(t, b, newCall("other", "k")); prior == nil || prior.ID != keyed {
+		t.Errorf("the key has started %+v", prior)
+	}
+	if _, err := a.Finish(ctx, unkeyed, ending("a", "r")); err != nil {
+		t.Fatal(err)
+	}
+	must(t, a.Close())
+	within(t, "the key is free", func() bool {
+		looks()
+		_, err := b.Get(ctx, keyed, store.OfAnyone())
+		return errors.Is(err, store.ErrNotFound)
+	})
+	freed(t, b, newCall("other", "k"))
+}
+
 // How often a call was dispatched outlives Redis, as long as its process does. Of what is left of it in a log
 // nothing is dispatched again.
 func TestAttemptsAfterALoss(t *testing.T) {

@@ -666,6 +666,79 @@ func TestSweep(t *testing.T) {
 	})
 }
 
+// The rows of a call go with it: who reads an index one row at a time, from its beginning, finds the calls that there
+// are.
+func TestRowsGoWithTheirCalls(t *testing.T) {
+	each(t, store.Bounds{Calls: 4, PrincipalPercent: 100}, func(t *testing.T, s calls, c *clock) {
+		waiting := func(id, key string) {
+			must(t, s.Update(ctx, dispatched(t, s, newCall(id, key), once), store.Defer{Until: c.now().Add(time.Minute)}))
+		}
+		for round := range 3 {
+			key := fmt.Sprint("key", round)
+			waiting(fmt.Sprint(round, " waited"), key)
+			if _, err := s.Finish(ctx, fmt.Sprint(round, " waited"), ending("a", "r")); err != nil {
+				t.Fatal(err)
+			}
+			ended(t, s, newCall(fmt.Sprint(round, " ended"), ""))
+			must(t, s.Settle(ctx, opened(t, s, newCall(fmt.Sprint(round, " settled"), "settled"))))
+			for _, id := range []string{"a", "b", "c", "d", "e"} { // more than there is room for: the oldest of them make it
+				ended(t, s, newCall(fmt.Sprint(round, " evicted ", id), ""))
+			}
+			c.advance(store.Retention)
+			within(t, "all are swept, or were evicted", func() bool {
+				_, err := s.Sweep(ctx, 1)
+				must(t, err)
+				return !slices.ContainsFunc([]string{"waited", "ended", "settled", "evicted a", "evicted b", "evicted c", "evicted d", "evicted e"}, func(id string) bool {
+					_, err := s.Get(ctx, fmt.Sprint(round, " ", id), store.OfRecovery())
+					return !errors.Is(err, store.ErrNotFound)
+				})
+			})
+			id := fmt.Sprint(round, " waits")
+			waiting(id, key)
+			listed, err := s.(interface {
+				Unfinished(ctx context.Context, after string, limit int) ([]store.Call, error)
+			}).Unfinished(ctx, "", 1)
+			if err != nil || len(listed) != 1 || listed[0].ID != id {
+				t.Errorf("unfinished: %+v, %v", listed, err)
+			}
+			c.advance(time.Minute)
+			expired, err := s.Recover(ctx, store.Expired, 1)
+			if err != nil || len(expired) != 1 || expired[0].ID != id {
+				t.Errorf("expired: %+v, %v", expired, err)
+			}
+			if _, err := s.Finish(ctx, id, ending("a", "r")); err != nil {
+				t.Fatal(err)
+			}
+			c.advance(store.Retention)
+			if n, err := s.Sweep(ctx, 1); n != 1 || err != nil {
+				t.Errorf("swept %d, %v", n, err)
+			}
+		}
+	})
+}
+
+// A call that is being judged is nobody else's: neither recovery nor a sweep takes it for abandoned, however long it is
+// open.
+func TestOpenedCallsAreNotAbandoned(t *testing.T) {
+	each(t, store.Bounds{}, func(t *testing.T, s calls, c *clock) {
+		ids := []string{opened(t, s, newCall("keyed", "k")), opened(t, s, newCall("unkeyed", ""))}
+		for range 2 {
+			c.advance(2 * store.Retention)
+			for _, reason := range []store.Reason{store.Abandoned, store.Owed, store.Expired} {
+				if calls, err := s.Recover(ctx, reason, 10); len(calls) > 0 || err != nil {
+					t.Errorf("%v: recovered %+v, %v", reason, calls, err)
+				}
+			}
+			if n, err := s.Sweep(ctx, 10); n > 0 || err != nil {
+				t.Errorf("swept %d, %v", n, err)
+			}
+		}
+		for _, id := range ids {
+			must(t, s.Dispatch(ctx, id, once))
+		}
+	})
+}
+
 func TestCallsNeedAnID(t *testing.T) {
 	each(t, store.Bounds{}, func(t *testing.T, s calls, _ *clock) {
 		if _, err := s.Open(ctx, store.Call{}); err == nil {

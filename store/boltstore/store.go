@@ -77,7 +77,7 @@ func (f *Store) Consents(ctx context.Context, principal, digest string, keys []s
 // as SweepApprovals does.
 func (f *Store) Sweep(ctx context.Context, limit int) (int, error) {
 	brief := f.brief.sweep(limit)
-	swept, err := f.Engine.Sweep(ctx, limit)
+	swept, err := f.Engine.Sweep(ctx, limit-brief)
 	return brief + swept, err
 }
 
