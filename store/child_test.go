@@ -2,9 +2,11 @@ package store_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -42,9 +44,13 @@ func child(part string) int {
 		fmt.Println("error", writeApprovals(f))
 		return 1
 	}
+	var lease time.Duration
+	if part == "stopped" {
+		lease = stoppedLease
+	}
 	r, err := newRedis(ctx, redisstore.Options{
 		Options: redisconn.Options{URL: func() string { return "redis://" + os.Getenv(addressEnv) }, Prefix: os.Getenv(prefixEnv)}, Node: strings.ReplaceAll(dir, "/", "_"),
-	}, nil, 0)
+	}, nil, lease)
 	if err != nil {
 		fmt.Println("error", err)
 		return 1
@@ -54,6 +60,8 @@ func child(part string) int {
 		write(r, name, make(chan struct{}))
 	case "race":
 		race(r, name)
+	case "stopped":
+		stopped(r, filepath.Join(dir, resumed))
 	case "approvals":
 		raceApprovals(r, name)
 	}
@@ -130,6 +138,44 @@ func race(s calls, name string) {
 		})
 	}
 	all.Wait()
+}
+
+const (
+	stoppedLease = 500 * time.Millisecond
+	resumed      = "resumed"
+)
+
+// stopped dispatches two calls, and goes on with them once there is a file.
+func stopped(s calls, resumed string) {
+	for _, id := range []string{"ended", "taken"} {
+		_, err := s.Open(ctx, newCall(id, id))
+		if err == nil {
+			err = s.Dispatch(ctx, id, read)
+		}
+		if err != nil {
+			fmt.Println("error", err)
+			return
+		}
+	}
+	fmt.Println("holds")
+	for _, err := os.Stat(resumed); err != nil; _, err = os.Stat(resumed) {
+		time.Sleep(time.Millisecond)
+	}
+	report := func(what string, err, want error) {
+		if !errors.Is(err, want) {
+			fmt.Printf("error %s: %v, expected %v\n", what, err, want)
+		}
+	}
+	report("another attempt of a call that was ended", s.Update(ctx, "ended", store.Redispatch{}), store.ErrEnded)
+	_, err := s.Finish(ctx, "ended", ending("stopped", "late"))
+	report("an end of a call that was ended", err, store.ErrEnded)
+	report("another attempt of a call that was taken over", s.Update(ctx, "taken", store.Redispatch{}), store.ErrNotOwner)
+	report("a wait of a call that was taken over", s.Update(ctx, "taken", store.Defer{Until: time.Now().Add(time.Hour)}), store.ErrNotOwner)
+	_, err = s.Open(ctx, newCall("after", "after"))
+	report("a call after that", err, nil)
+	report("its dispatch", s.Dispatch(ctx, "after", once), nil)
+	fmt.Println("dispatched after")
+	time.Sleep(time.Hour) // until it is killed
 }
 
 // spawned is a child process, and the lines that it prints.

@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -624,6 +627,44 @@ func TestOpenedCallsOfAnotherGateway(t *testing.T) {
 		return errors.Is(err, store.ErrNotFound)
 	})
 	freed(t, b, newCall("other", "k"))
+}
+
+// A gateway is stopped for longer than its lease. What it ran is another's then, whatever it believes when it goes on,
+// and it serves again.
+func TestStoppedForLongerThanItsLease(t *testing.T) {
+	s := redistest.Start(t)
+	o := at(s.Address())
+	g := join(t, o, testHooks{lease: stoppedLease})
+	dir := t.TempDir()
+	child := spawn(t, "stopped", dir, "", o)
+	if line := <-child.lines; line[0] != "holds" {
+		t.Fatalf("got %q", line)
+	}
+	must(t, child.cmd.Process.Signal(syscall.SIGSTOP))
+	var taken []string
+	within(t, "both calls are taken over", func() bool {
+		calls, err := g.Recover(ctx, store.Abandoned, 10)
+		must(t, err)
+		for _, c := range calls {
+			taken = append(taken, c.ID)
+		}
+		return len(taken) >= 2
+	})
+	if slices.Sort(taken); !slices.Equal(taken, []string{"ended", "taken"}) {
+		t.Errorf("taken over: %q", taken)
+	}
+	if _, err := g.Finish(ctx, "ended", ending("recovery", "r")); err != nil {
+		t.Fatal(err)
+	}
+	must(t, os.WriteFile(filepath.Join(dir, resumed), nil, 0o600))
+	must(t, child.cmd.Process.Signal(syscall.SIGCONT))
+	if line := <-child.lines; line[0] != "dispatched" {
+		t.Errorf("got %q", line)
+	}
+	if c, err := g.Get(ctx, "ended", store.OfAnyone()); err != nil || string(c.Answer.Result) != "r" || c.FinishedBy != "recovery" {
+		t.Errorf("got %+v, %v", c, err)
+	}
+	must(t, g.Update(ctx, "taken", store.Redispatch{}))
 }
 
 // How often a call was dispatched outlives Redis, as long as its process does. Of what is left of it in a log
