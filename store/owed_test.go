@@ -223,3 +223,37 @@ func TestNodesThatHaveLeft(t *testing.T) {
 		t.Errorf("%d nodes, though the last call was taken over", nodes())
 	}
 }
+
+// What a gateway owes is owed after a loss of Redis as well, once, and its answer is kept.
+func TestOwedAfterALoss(t *testing.T) {
+	s := redistest.Start(t)
+	o := at(s.Address())
+	o.Replicas = 2
+	dir := t.TempDir()
+	a, b := joining(t, t.TempDir(), o, testHooks{}), joining(t, dir, o, testHooks{})
+	a.wait(t, true)
+	b.wait(t, true)
+	must(t, a.Update(ctx, dispatched(t, a, newCall("1", "k"), once), store.Defer{Until: time.Now().Add(time.Hour)}))
+	_, err := b.Finish(ctx, "1", ending("callback", "r"))
+	must(t, err)
+	client := s.Client()
+	defer client.Close()
+	must(t, client.FlushAll(ctx).Err())
+	for _, g := range []*gateway{a, b} {
+		within(t, "the call is back", func() bool {
+			c, err := g.Get(ctx, "1", store.OfAnyone())
+			return err == nil && c.Owed() && string(c.Answer.Result) == "r"
+		})
+	}
+	must(t, b.Close())
+	b = joining(t, dir, o, testHooks{})
+	b.wait(t, true)
+	owed, err := b.Recover(ctx, store.Owed, 10)
+	if err != nil || len(owed) != 1 || owed[0].ID != "1" {
+		t.Fatalf("owed: %+v, %v", owed, err)
+	}
+	must(t, b.Update(ctx, "1", store.Recorded{}))
+	if calls, err := a.Recover(ctx, store.Abandoned, 10); len(calls) > 0 || err != nil {
+		t.Errorf("recovered where it was decided: %+v, %v", calls, err)
+	}
+}
