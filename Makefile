@@ -6,7 +6,7 @@ TOOLS := $(CURDIR)/.tools
 # Processes of tests wait longer for the disk and Redis than in use; these do not.
 AS_IN_USE := CALLGATE_TEST_WAIT=0s
 
-.PHONY: search snapshot snapshot-check release-tools acp-agents candidate policy-diff bench-policy reference quick all build check test race fuzz mutate differential reload crash race2 approvals budgets once grace redis-chaos callbacks overload hostile drain first-minutes soak faults redis-faults test-clients test-console bench bench-http bench-chat lint vuln tools clean help long-log
+.PHONY: search snapshot snapshot-check release-tools acp-agents candidate policy-diff bench-policy reference quick all build check test race fuzz mutate differential reload crash race2 approvals budgets once grace redis-chaos callbacks overload hostile drain first-minutes soak faults redis-faults test-clients test-console bench bench-http bench-chat bench-gate lint vuln tools clean help long-log
 
 all: check
 
@@ -133,11 +133,14 @@ acp-agents: ## Claude Code and Codex behind `callgate acp`, which are fetched (a
 test-console: ## the console in Chromium: axe, its security policy, keyboard, without JavaScript; needs chromium, node and npm; CONSOLE_PICTURES=FOLDER writes pictures
 	CALLGATE_CONSOLE=1 $(GO) test -count=1 -v -timeout 40m ./test/console
 
-bench-http: ## the gateway beside fair baselines, over HTTP: six minutes; needs wrk, and nginx and redis-server for two of the lines
-	$(GO) run -C tools ./bench
+bench-http: ## the gateway beside fair baselines, over HTTP: seven minutes; needs wrk, and nginx and redis-server for two of the lines; ARGS=-help explains it
+	$(GO) run -C tools ./bench http $(ARGS)
 
-bench-chat: ## the same for chat completions, in front of a mock model; needs wrk
-	$(GO) run -C tools ./bench -chat
+bench-chat: ## the same for chat completions, in front of a mock model: nine minutes; needs wrk; ARGS=-help explains it
+	$(GO) run -C tools ./bench chat $(ARGS)
+
+bench-gate: ## this tree beside BASE (the last tag): fails where it is slower; needs wrk; SHORT=-short takes a minute; ARGS=-help explains it
+	$(GO) run -C tools ./bench gate $(if $(BASE),-base '$(BASE)') $(SHORT) $(ARGS)
 
 lint: $(TOOLS)/golangci-lint ## vet, format and the linters of .golangci.yml
 	$(GO) vet ./...

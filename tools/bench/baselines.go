@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -57,7 +58,7 @@ func proxy(kind, to string) error {
 		}
 		e.Any("/*path", func(c *gin.Context) { reverse.ServeHTTP(c.Writer, c.Request) })
 	default:
-		return fmt.Errorf("-kind: found %q, expected tuned, untuned or own", kind)
+		return fmt.Errorf("found %q, expected tuned, untuned or own", kind)
 	}
 	return listen("proxy", e)
 }
@@ -94,7 +95,7 @@ func listen(name string, handler http.Handler) error {
 }
 
 // nginx starts nginx before a server; nothing where it is not installed.
-func (h *hall) nginx(address string) (*subject, error) {
+func (h *hall) nginx(ctx context.Context, address string) (*subject, error) {
 	program, _ := exec.LookPath("nginx") // empty where it is not there
 	if program == "" {
 		fmt.Fprintln(os.Stderr, "left out: nginx, since it is not installed")
@@ -128,10 +129,10 @@ http {
 		return nil, err
 	}
 	c := exec.Command(program, "-c", path)
-	if err := c.Start(); err != nil {
+	ended, err := h.begin(c)
+	if err != nil {
 		return nil, err
 	}
-	h.processes = append(h.processes, c)
 	s := &subject{name: "nginx", pid: c.Process.Pid, url: fmt.Sprintf("http://127.0.0.1:%d", port)}
-	return s, waitFor(s.url + "/echo")
+	return s, waitFor(ctx, s.url+"/echo", ended)
 }

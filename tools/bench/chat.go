@@ -1,135 +1,155 @@
 package main
 
 import (
+	"context"
 	"fmt"
-	"os"
 )
 
-// chatBench measures completions of one of the wires: the mock model itself, bare gin with
-// httputil.ReverseProxy in front of it, tuned and not, and two gateways that enforce,
-// with their logs in memory and on disk. All take turns, round by round:
-//
-//	text   requests per second for a completion of text
-//	call   the same for one native call, which is judged and handed over
-//	first  the time until the first token of a stream, one request at a time
-//	long   chunks per second in streams of 200
-//	short  how many of 10,000 short streams did not end as they should
-type chatBench struct {
-	rounds, seconds, connections, streams int
-	program                               string // the gateway; empty: it is built
-	speaks                                string // the name of the wire
-	wire                                  wire
-}
+const chatAbout = `bench chat sends requests for a completion to each of these in turn:
 
-// chatCase is one of what is measured. Of measure's result more is better, but
-// for times and counts.
-type chatCase struct {
-	name, unit, goal string
-	measure          func(*subject) (float64, error)
-	total            bool // the rounds are added up
-}
+  direct    a mock model, whose answers are ready made
+  tuned     gin with httputil.ReverseProxy and a transport that keeps enough idle
+            connections: the reference, 1
+  memory    callgate serve, which enforces, its audit log in memory
+  disk      the same, its audit log on disk
 
-func (b chatBench) run() error {
-	h, wrk, err := newHall()
+and measures, at each number of connections but for the last three:
+
+  text      completions of text
+  call      completions of one call, which is judged and handed over
+  first     the time until the first token of a short stream, one stream at a time
+  long      streams of 200 chunks, at 32 connections
+  short     streams of 4 chunks, at 32 connections
+
+Processor time comes first, as in bench http. Streams that did not end as they should are
+counted: a bare proxy cuts some.
+`
+
+// streamConnections are those of the long and the short streams.
+const streamConnections = 32
+
+func chatBench(ctx context.Context, args []string) error {
+	p := newPlan("chat", chatAbout, []string{"text", "call", "first", "long", "short"})
+	program := p.flags.String("callgate", "", "measure this `program` instead of building this tree's")
+	connections := counts{1, 32, 128}
+	p.flags.Var(&connections, "connections", "`numbers` of connections, with commas between")
+	spoken := "chat"
+	p.flags.Func("wire", "the `API` that is spoken: "+wireNames()+" (default chat)", func(name string) error {
+		if _, known := wires[name]; !known {
+			return fmt.Errorf("expected one of %s", wireNames())
+		}
+		spoken = name
+		return nil
+	})
+	if err := p.parse(args); err != nil {
+		return err
+	}
+	h, err := newHall()
 	if err != nil {
 		return err
 	}
 	defer h.close()
-	subjects, err := b.start(h)
+	built, err := h.build(ctx, *program, product)
 	if err != nil {
 		return err
 	}
-	cases := []chatCase{
-		{name: "text", unit: "requests/s", goal: "0.9 of the tuned proxy's", measure: b.loading(h, wrk, "text.lua", b.wire.request(textModel, ""))},
-		{name: "call", unit: "requests/s", goal: "0.9 of the tuned proxy's", measure: b.loading(h, wrk, "call.lua", b.wire.request(callModel, b.wire.offered))},
-		{name: "first", unit: "µs", goal: "1.1 times the tuned proxy's", measure: b.firstToken},
-		{name: "long", unit: "chunks/s", goal: "0.95 of the tuned proxy's", measure: b.longStreams},
-		{name: "short", unit: "cut", goal: "0", measure: b.shortStreams, total: true},
+	w := wires[spoken]
+	subjects, err := h.startChat(ctx, built, spoken)
+	if err != nil {
+		return err
 	}
-	measured := make([][][]float64, len(cases))
-	for i := range cases {
-		measured[i] = make([][]float64, len(subjects))
-	}
-	for round := range b.rounds {
-		for i, c := range cases {
-			for j, s := range subjects {
-				value, err := c.measure(s)
-				if err != nil {
-					return fmt.Errorf("%s, %s: %w", c.name, s.name, err)
-				}
-				measured[i][j] = append(measured[i][j], value)
-				fmt.Fprintf(os.Stderr, "round %d: %-6s %-9s %10.0f %s\n", round+1, c.name, s.name, value, c.unit)
-			}
+	var cases []*benchCase
+	add := func(all ...*benchCase) {
+		for _, c := range all {
+			c.subjects, c.reference = subjects, reference
+			cases = append(cases, c)
 		}
 	}
-	for i, c := range cases {
-		c.print(subjects, measured[i])
+	for _, n := range connections {
+		if p.wants("text") {
+			add(h.texts(&w, n, p.seconds))
+		}
+		if p.wants("call") {
+			add(h.judgedCalls(&w, n, p.seconds))
+		}
+	}
+	if p.wants("first") {
+		add(firstTokens(&w))
+	}
+	if p.wants("long") {
+		add(manyStreams(&w, longModel, longChunks, p.seconds))
+	}
+	if p.wants("short") {
+		add(manyStreams(&w, shortModel, shortChunks, p.seconds))
+	}
+	before := loadAverage()
+	if err := measure(ctx, cases, p.rounds); err != nil {
+		return err
+	}
+	fmt.Printf("%s, %d rounds of %d s; load average %s before, %s after\n", spoken, p.rounds, p.seconds, before, loadAverage())
+	for _, c := range cases {
+		c.print()
 	}
 	return nil
 }
 
-// print shows the medians, and their ratios to those of the model itself and of
-// the tuned proxy.
-func (c chatCase) print(subjects []*subject, measured [][]float64) {
-	fmt.Printf("%s, %s; goal: %s\n", c.name, c.unit, c.goal)
-	for j, s := range subjects {
-		if c.total {
-			total := 0.0
-			for _, v := range measured[j] {
-				total += v
-			}
-			fmt.Printf("  %-10s %10.0f\n", s.name, total)
-			continue
-		}
-		value := median(measured[j])
-		fmt.Printf("  %-10s %10.0f   %5.2f of direct   %5.2f of the tuned proxy's\n", s.name, value, value/median(measured[0]), value/median(measured[1]))
-	}
+// texts are completions of text.
+func (h *hall) texts(w *wire, connections, seconds int) *benchCase {
+	return h.completions(over("text", connections), w.request(textModel, ""), connections, seconds)
 }
 
-// loading is wrk with one request.
-func (b chatBench) loading(h *hall, wrk, script, body string) func(*subject) (float64, error) {
-	return func(s *subject) (float64, error) {
-		path, err := h.script(script, body, "application/json")
+// judgedCalls are completions of one call.
+func (h *hall) judgedCalls(w *wire, connections, seconds int) *benchCase {
+	return h.completions(over("judged call", connections), w.request(callModel, w.offered), connections, seconds)
+}
+
+func (h *hall) completions(name, body string, connections, seconds int) *benchCase {
+	return &benchCase{name: name, metrics: ofRequests(), load: func(ctx context.Context, s *subject) (sample, error) {
+		script, err := h.script("completion.lua", body, "application/json")
 		if err != nil {
-			return 0, err
+			return sample{}, err
 		}
-		loaded := subject{name: s.name, pid: s.pid, script: path, url: s.url}
-		if err := loaded.load(wrk, b.seconds, b.connections); err != nil {
-			return 0, err
-		}
-		return loaded.rates[0], nil
-	}
+		return h.requests(ctx, s, script, connections, seconds)
+	}}
 }
 
-func (b chatBench) start(h *hall) ([]*subject, error) {
-	program, err := h.build(b.program)
+// startChat starts a mock model and what stands before it.
+func (h *hall) startChat(ctx context.Context, program, speaks string) ([]*subject, error) {
+	modelPID, model, err := h.self(roleModel)
 	if err != nil {
 		return nil, err
 	}
-	self, err := os.Executable()
+	tuned, err := h.proxy(reference, model)
 	if err != nil {
 		return nil, err
 	}
-	modelPID, model, err := h.run(self, "-model")
-	if err != nil {
-		return nil, err
-	}
-	subjects := []*subject{{name: "direct", pid: modelPID, url: "http://" + model}}
-	for _, kind := range []string{"tuned", "untuned"} {
-		pid, proxied, err := h.run(self, "-kind", kind, "-proxy", "http://"+model)
+	path := "/v1" + wires[speaks].path
+	tuned.url += path
+	subjects := []*subject{{name: "direct", pid: modelPID, url: "http://" + model + path}, tuned}
+	for _, g := range []struct{ name, log string }{{"memory", memory}, {"disk", h.work}} {
+		s, err := h.chatGateway(ctx, program, g.name, g.log, model, speaks)
 		if err != nil {
 			return nil, err
 		}
-		subjects = append(subjects, &subject{name: kind, pid: pid, url: "http://" + proxied})
+		subjects = append(subjects, s)
 	}
-	gateways, err := h.gateways(program, map[string]string{
+	return subjects, nil
+}
+
+// chatGateway starts a gateway before a model, with its log below a folder.
+func (h *hall) chatGateway(ctx context.Context, program, name, log, model, speaks string) (*subject, error) {
+	data, err := h.folder(log)
+	if err != nil {
+		return nil, err
+	}
+	s, err := h.gateway(ctx, program, name, data, map[string]string{
 		"callgate.yaml":    "upstreams: upstreams.yaml\n",
 		"tools/bench.yaml": benchTool("read", "{type: client}"),
-		"upstreams.yaml":   "upstreams:\n  - {name: mock, base_url: \"http://" + model + "/v1\", speaks: [" + b.speaks + "], modes: [enforce], models: [" + textModel + ", " + callModel + ", " + longModel + ", " + shortModel + "]}\n# end\n",
+		"upstreams.yaml":   "upstreams:\n  - {name: mock, base_url: \"http://" + model + "/v1\", speaks: [" + speaks + "], modes: [enforce], models: [" + textModel + ", " + callModel + ", " + longModel + ", " + shortModel + "]}\n# end\n",
 	})
-	subjects = append(subjects, gateways...)
-	for _, s := range subjects {
-		s.url += "/v1" + b.wire.path
+	if err != nil {
+		return nil, err
 	}
-	return subjects, err
+	s.url += "/v1" + wires[speaks].path
+	return s, nil
 }

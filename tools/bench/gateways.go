@@ -15,66 +15,100 @@ import (
 	"time"
 )
 
-// hall is what a run has started.
+// hall is what a run has started, and takes away at its end.
 type hall struct {
-	work      string
-	processes []*exec.Cmd
-	folders   []string
+	wrk  string // the program
+	work string
+	ends []func()
 }
 
 // newHall looks for wrk, and makes a folder for the files of a run. The hall must be closed.
-func newHall() (h *hall, wrk string, err error) {
-	if wrk, err = exec.LookPath("wrk"); err != nil {
-		return nil, "", errors.New("wrk is not installed; Debian's package is called wrk")
+func newHall() (*hall, error) {
+	wrk, err := exec.LookPath("wrk")
+	if err != nil {
+		return nil, errors.New("wrk is not installed; Debian's package is called wrk")
 	}
 	work, err := os.MkdirTemp("", "bench-")
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	return &hall{work: work, folders: []string{work}}, wrk, nil
+	return &hall{wrk: wrk, work: work, ends: []func(){func() { os.RemoveAll(work) }}}, nil
 }
 
 func (h *hall) close() {
-	for _, p := range h.processes {
-		p.Process.Kill()
-		p.Wait()
-	}
-	for _, f := range h.folders {
-		os.RemoveAll(f)
+	for _, end := range slices.Backward(h.ends) {
+		end()
 	}
 }
 
-// run starts a program and returns the address that its first line names.
-func (h *hall) run(program string, args ...string) (pid int, address string, err error) {
-	c := exec.CommandContext(context.Background(), program, args...)
-	out, err := c.StdoutPipe()
+// begin starts a program that close ends. The channel is closed when it has ended.
+func (h *hall) begin(c *exec.Cmd) (<-chan struct{}, error) {
+	if err := c.Start(); err != nil {
+		return nil, err
+	}
+	ended := make(chan struct{})
+	go func() {
+		c.Wait()
+		close(ended)
+	}()
+	h.ends = append(h.ends, func() {
+		c.Process.Kill()
+		<-ended
+	})
+	return ended, nil
+}
+
+// self starts this program in a role, and returns the address that its first line names.
+func (h *hall) self(role ...string) (pid int, address string, err error) {
+	program, err := os.Executable()
 	if err != nil {
 		return 0, "", err
 	}
-	if err := c.Start(); err != nil {
+	// A pipe of ours, since that of StdoutPipe is closed by Wait.
+	out, in, err := os.Pipe()
+	if err != nil {
 		return 0, "", err
 	}
-	h.processes = append(h.processes, c)
+	defer out.Close()
+	c := exec.Command(program, role...)
+	c.Stdout = in
+	_, err = h.begin(c)
+	in.Close()
+	if err != nil {
+		return 0, "", err
+	}
 	line, err := bufio.NewReader(out).ReadString('\n')
 	fields := strings.Fields(line)
 	if err != nil || len(fields) == 0 {
-		return 0, "", fmt.Errorf("%s did not say where it listens: %q", program, line)
+		return 0, "", fmt.Errorf("%s did not say where it listens: %q", role[0], line)
 	}
 	return c.Process.Pid, fields[len(fields)-1], nil
+}
+
+// proxy starts one of the bare proxies before a server.
+func (h *hall) proxy(kind, address string) (*subject, error) {
+	pid, proxied, err := h.self(roleProxy, kind, "http://"+address)
+	return &subject{name: kind, pid: pid, url: "http://" + proxied}, err
 }
 
 // product is the module that is measured, from this one's folder.
 const product = ".."
 
-// build returns the gateway that is measured: the given program, or one that it builds.
-func (h *hall) build(given string) (string, error) {
+// build returns the gateway that is measured: the given program, or that of a tree,
+// which it builds.
+func (h *hall) build(ctx context.Context, given, tree string) (string, error) {
 	if given != "" {
 		return given, nil
 	}
-	path := filepath.Join(h.work, "callgate")
-	out, err := exec.Command("go", "build", "-C", product, "-tags", "nomsgpack", "-o", path, "./cmd/callgate").CombinedOutput()
+	dir, err := os.MkdirTemp(h.work, "built-")
 	if err != nil {
-		return "", fmt.Errorf("go build: %w: %s", err, out)
+		return "", err
+	}
+	path := filepath.Join(dir, "callgate")
+	// Without paths of its own, one tree uses what another has compiled.
+	out, err := exec.CommandContext(ctx, "go", "build", "-C", tree, "-trimpath", "-buildvcs=false", "-tags", "nomsgpack", "-o", path, "./cmd/callgate").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("go build in %s: %w: %s", tree, err, out)
 	}
 	return path, nil
 }
@@ -104,105 +138,17 @@ const (
 `
 )
 
-func (h *hall) start(program string) ([]*subject, error) {
-	gateway, err := h.build(program)
-	if err != nil {
-		return nil, err
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	toolPID, address, err := h.run(self, "-tool")
-	if err != nil {
-		return nil, err
-	}
-	subjects := []*subject{{name: "direct", pid: toolPID, url: "http://" + address}}
-	behind, err := h.nginx(address)
-	if err != nil {
-		return nil, err
-	}
-	if behind != nil {
-		subjects = append(subjects, behind)
-	}
-	for _, kind := range []string{"tuned", "untuned", "own"} {
-		pid, proxied, err := h.run(self, "-kind", kind, "-proxy", "http://"+address)
-		if err != nil {
-			return nil, err
-		}
-		subjects = append(subjects, &subject{name: kind, pid: pid, url: "http://" + proxied})
-	}
-	direct, err := h.script("direct.lua", arguments, "application/json")
-	if err != nil {
-		return nil, err
-	}
-	for _, s := range subjects {
-		s.script, s.url = direct, s.url+"/echo"
-	}
-	run := fmt.Sprintf(`{type: http, url: "http://%s/echo", addresses: [127.0.0.1/32]}`, address)
-	gateways, err := h.calls(gateway, run)
-	if err != nil {
-		return nil, err
-	}
-	call, err := h.script("call.lua", completion, "text/plain")
-	if err != nil {
-		return nil, err
-	}
-	for _, s := range gateways {
-		s.script, s.url = call, s.url+"/v1/calls"
-	}
-	return append(subjects, gateways...), nil
-}
-
-// calls starts the gateways that calls are measured on.
-func (h *hall) calls(program, run string) ([]*subject, error) {
-	files := map[string]string{"tools/bench.yaml": benchTool("read", run)}
-	gateways, err := h.gateways(program, files)
-	if err != nil {
-		return nil, err
-	}
-	data, err := h.folder(memory)
-	if err != nil {
-		return nil, err
-	}
-	once, err := h.gateway(program, "once", data, map[string]string{"tools/bench.yaml": benchTool("once", run)})
-	if err != nil {
-		return nil, err
-	}
-	shared, err := h.shared(program, files)
-	return slices.Concat(gateways, []*subject{once}, shared), err
-}
-
 // memory is a folder in memory.
 const memory = "/dev/shm"
 
 // folder makes a folder that close removes.
 func (h *hall) folder(in string) (string, error) {
 	data, err := os.MkdirTemp(in, "callgate-bench-")
-	h.folders = append(h.folders, data)
-	return data, err
-}
-
-// gateways starts one with its log in memory and one with its log on disk.
-func (h *hall) gateways(program string, files map[string]string) ([]*subject, error) {
-	var all []*subject
-	for _, g := range []struct{ name, folder string }{{"memory", memory}, {"disk", h.work}} {
-		data, err := h.folder(g.folder)
-		if err != nil {
-			return nil, err
-		}
-		s, err := h.gateway(program, g.name, data, files)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, s)
+	if err != nil {
+		return "", err
 	}
-	return all, nil
-}
-
-func (h *hall) script(name, body, media string) (string, error) {
-	path := filepath.Join(h.work, name)
-	return path, os.WriteFile(path, []byte("wrk.method = \"POST\"\nwrk.headers[\"Content-Type\"] = \""+media+"\"\nwrk.body = [["+body+"]]\n"), 0o600)
+	h.ends = append(h.ends, func() { os.RemoveAll(data) })
+	return data, nil
 }
 
 // benchTool is the one tool, its effect, and how it is run.
@@ -217,9 +163,10 @@ tools: {bench.echo: {rate: 1000000/s, burst: 1000000}}
 projects: {acme/alpha: {rate: 1000000/s, burst: 1000000}}
 `
 
-// gateway starts callgate serve with one tool and wide limits. A line of
-// callgate.yaml may be among the files.
-func (h *hall) gateway(program, name, data string, more map[string]string) (*subject, error) {
+// gateway starts callgate serve with one tool and wide limits, and few keys, since
+// a gate starts older programs by them too. A line of callgate.yaml may be among
+// the files.
+func (h *hall) gateway(ctx context.Context, program, name, data string, more map[string]string) (*subject, error) {
 	dir := filepath.Join(h.work, name)
 	port, err := freePort()
 	if err != nil {
@@ -249,24 +196,57 @@ func (h *hall) gateway(program, name, data string, more map[string]string) (*sub
 			return nil, err
 		}
 	}
-	c := exec.Command(program, "serve", "--config", filepath.Join(dir, "callgate.yaml"))
-	if err := c.Start(); err != nil {
+	serve := []string{"serve", "--config", filepath.Join(dir, "callgate.yaml")}
+	c := exec.Command(program, serve...)
+	ended, err := h.begin(c)
+	if err != nil {
 		return nil, err
 	}
-	h.processes = append(h.processes, c)
-	url := fmt.Sprintf("http://127.0.0.1:%d", port)
-	return &subject{name: name, pid: c.Process.Pid, url: url}, waitFor(url + "/readyz")
+	s := &subject{name: name, pid: c.Process.Pid, url: fmt.Sprintf("http://127.0.0.1:%d", port)}
+	if err := waitFor(ctx, s.url+"/readyz", ended); err != nil {
+		return nil, fmt.Errorf("the gateway %q: %w: %s", name, err, whyNot(ctx, program, serve))
+	}
+	return s, nil
 }
 
-// waitFor waits until a server answers.
-func waitFor(url string) error {
-	for range 100 {
-		if r, err := http.Get(url); err == nil {
-			return r.Body.Close()
+// whyNot starts a gateway that did not become ready once more, for what it prints:
+// while it is measured, its log goes nowhere.
+func whyNot(ctx context.Context, program string, args []string) string {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	out, _ := exec.CommandContext(ctx, program, args...).CombinedOutput() // it fails, or is stopped
+	return strings.TrimSpace(string(out))
+}
+
+// waitFor waits until a server is ready, or its process has ended.
+func waitFor(ctx context.Context, url string, ended <-chan struct{}) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for {
+		if ready(ctx, url) {
+			return nil
 		}
-		time.Sleep(50 * time.Millisecond)
+		select {
+		case <-ended:
+			return errors.New("it ended at once")
+		case <-ctx.Done():
+			return fmt.Errorf("it is not ready at %s: %w", url, ctx.Err())
+		case <-time.After(20 * time.Millisecond):
+		}
 	}
-	return fmt.Errorf("nothing answers at %s", url)
+}
+
+func ready(ctx context.Context, url string) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false
+	}
+	r, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false
+	}
+	r.Body.Close()
+	return r.StatusCode == http.StatusOK
 }
 
 func freePort() (int, error) {

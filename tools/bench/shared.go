@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,32 +14,24 @@ import (
 
 // shared starts a gateway whose limits are on a Redis of its own, its log in
 // memory; or nothing, where redis-server is not installed.
-func (h *hall) shared(program string, files map[string]string) ([]*subject, error) {
+func (h *hall) shared(ctx context.Context, program string, files map[string]string) (*subject, error) {
 	server, _ := exec.LookPath("redis-server") // empty where it is not there
 	if server == "" {
 		fmt.Fprintln(os.Stderr, "left out: limits on Redis, since redis-server is not installed")
 		return nil, nil
 	}
-	address, err := h.redis(server)
-	if err != nil {
-		return nil, err
-	}
-	data, err := h.folder(memory)
+	address, err := h.redis(ctx, server)
 	if err != nil {
 		return nil, err
 	}
 	files = maps.Clone(files)
 	files["limits.yaml"] = wideLimits + "on_store_loss: refuse\n# end\n"
 	files["callgate.yaml"] += "redis: {url: \"redis://" + address + "\"}\n"
-	s, err := h.gateway(program, "shared", data, files)
-	if err != nil {
-		return nil, err
-	}
-	return []*subject{s}, nil
+	return h.callGateway(ctx, program, "shared", memory, files)
 }
 
 // redis starts a Redis that keeps nothing, and waits until it listens.
-func (h *hall) redis(server string) (address string, err error) {
+func (h *hall) redis(ctx context.Context, server string) (address string, err error) {
 	port, err := freePort()
 	if err != nil {
 		return "", err
@@ -48,16 +41,22 @@ func (h *hall) redis(server string) (address string, err error) {
 		return "", err
 	}
 	c := exec.Command(server, "--bind", "127.0.0.1", "--port", fmt.Sprint(port), "--dir", dir, "--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction")
-	if err := c.Start(); err != nil {
+	ended, err := h.begin(c)
+	if err != nil {
 		return "", err
 	}
-	h.processes = append(h.processes, c)
 	address = fmt.Sprintf("127.0.0.1:%d", port)
 	for range 100 {
 		if conn, err := net.Dial("tcp", address); err == nil {
 			return address, conn.Close()
 		}
-		time.Sleep(50 * time.Millisecond)
+		select {
+		case <-ended:
+			return "", errors.New("redis-server ended at once")
+		case <-ctx.Done():
+			return "", ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
 	}
 	return "", errors.New("redis-server did not come up")
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -22,10 +23,10 @@ type stream struct {
 
 var errStatus = errors.New("the request was refused")
 
-func (w *wire) readStream(client *http.Client, url, model string) (stream, error) {
+func (w *wire) readStream(ctx context.Context, client *http.Client, url, model string) (stream, error) {
 	var s stream
 	begun := time.Now()
-	r, err := client.Post(url, "application/json", strings.NewReader(w.request(model, `"stream":true,`)))
+	r, err := post(ctx, client, url, "application/json", w.request(model, `"stream":true,`))
 	if err != nil {
 		return s, err
 	}
@@ -58,89 +59,94 @@ func (w *wire) readStream(client *http.Client, url, model string) (stream, error
 	}
 }
 
+// post sends a body. The body of the answer must be closed.
+func post(ctx context.Context, client *http.Client, url, media, body string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", media)
+	return client.Do(request)
+}
+
 // newClient keeps so many connections.
 func newClient(connections int) *http.Client {
 	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: connections}}
 }
 
-const firstTokens = 400
-
-// firstToken is the median time until the first token, in microseconds. Streams
-// that a proxy cuts before it are left out.
-func (b chatBench) firstToken(s *subject) (float64, error) {
-	client := newClient(1)
-	defer client.CloseIdleConnections()
-	var times []float64
-	for range firstTokens {
-		got, err := b.wire.readStream(client, s.url, shortModel)
-		if errors.Is(err, errStatus) {
-			return 0, err
+// firstTokens are short streams one after the other, 400 of them a round.
+func firstTokens(w *wire) *benchCase {
+	const streams = 400
+	metrics := []metric{costOf("stream"), latencyOf("first token, µs")}
+	return &benchCase{name: over("first token", 1), metrics: metrics, streams: true, load: func(ctx context.Context, s *subject) (sample, error) {
+		var times []float64
+		var left atomic.Int64
+		left.Store(streams)
+		got, err := s.streams(ctx, w, shortModel, shortChunks, 1, func() bool { return left.Add(-1) >= 0 }, func(one stream) {
+			if one.first > 0 { // else it was cut before
+				times = append(times, float64(one.first.Microseconds()))
+			}
+		})
+		if err == nil && len(times) < streams/2 {
+			err = fmt.Errorf("%d of %d streams had text", len(times), streams)
 		}
-		if got.first > 0 {
-			times = append(times, float64(got.first.Microseconds()))
+		if err == nil {
+			got.latency = spreadOf(times).median
 		}
-	}
-	if len(times) < firstTokens/2 {
-		return 0, fmt.Errorf("%d of %d streams had text", len(times), firstTokens)
-	}
-	return median(times), nil
+		return got, err
+	}}
 }
 
-// longStreams is how many pieces of text of the model's arrive in a second, over
-// so many connections. One that is not whole counts for nothing: a proxy cuts
-// some.
-func (b chatBench) longStreams(s *subject) (float64, error) {
-	var received atomic.Int64
-	end := time.Now().Add(time.Duration(b.seconds) * time.Second)
-	begun := time.Now()
-	err := b.together(func(client *http.Client) (bool, error) {
-		got, err := b.wire.readStream(client, s.url, longModel)
-		if errors.Is(err, errStatus) {
-			return false, err
-		}
-		if err == nil && got.whole && got.text == longChunks*len(piece) {
-			received.Add(int64(got.text))
-		}
-		return time.Now().Before(end), nil
-	})
-	return float64(received.Load()) / float64(len(piece)) / time.Since(begun).Seconds(), err
+// manyStreams are streams of so many chunks, over many connections.
+func manyStreams(w *wire, model string, chunks, seconds int) *benchCase {
+	name := over(fmt.Sprintf("streams of %d chunks", chunks), streamConnections)
+	return &benchCase{name: name, metrics: []metric{costOf("stream"), rateOf("stream")}, streams: true, load: func(ctx context.Context, s *subject) (sample, error) {
+		end := time.Now().Add(time.Duration(seconds) * time.Second)
+		return s.streams(ctx, w, model, chunks, streamConnections, func() bool { return time.Now().Before(end) }, func(stream) {})
+	}}
 }
 
-// shortStreams is how many streams of its share did not end as they should.
-func (b chatBench) shortStreams(s *subject) (float64, error) {
-	var sent, cut atomic.Int64
-	share := int64((b.streams + b.rounds - 1) / b.rounds)
-	err := b.together(func(client *http.Client) (bool, error) {
-		if sent.Add(1) > share {
-			return false, nil
+// streams reads streams over so many connections while there are more, and gives
+// each to each, which is called at once by as many. Its rate and its cost are
+// those of whole streams.
+func (s *subject) streams(ctx context.Context, w *wire, model string, chunks, connections int, more func() bool, each func(stream)) (sample, error) {
+	var done, cut atomic.Int64
+	began, before := time.Now(), processorTime(s.pid)
+	err := together(connections, more, func(client *http.Client) error {
+		got, err := w.readStream(ctx, client, s.url, model)
+		if errors.Is(err, errStatus) || ctx.Err() != nil {
+			return err
 		}
-		got, err := b.wire.readStream(client, s.url, shortModel)
-		if errors.Is(err, errStatus) {
-			return false, err
-		}
-		if err != nil || !got.whole || got.text != shortChunks*len(piece) {
+		done.Add(1)
+		if err != nil || !got.whole || got.text != chunks*len(piece) {
 			cut.Add(1)
 		}
-		return true, nil
+		each(got)
+		return nil
 	})
-	return float64(cut.Load()), err
+	whole := float64(done.Load() - cut.Load())
+	if err == nil && whole == 0 {
+		err = fmt.Errorf("none of %d streams was whole", done.Load())
+	}
+	return sample{
+		cost: float64((processorTime(s.pid) - before).Microseconds()) / whole,
+		rate: whole / time.Since(began).Seconds(),
+		done: int(done.Load()), cut: int(cut.Load()),
+	}, err
 }
 
-// together does one thing again and again, over so many connections, until it
-// is false or fails.
-func (b chatBench) together(do func(*http.Client) (bool, error)) error {
-	client := newClient(b.connections)
+// together does one thing again and again, over so many connections, while there
+// is more to do and until it fails.
+func together(connections int, more func() bool, do func(*http.Client) error) error {
+	client := newClient(connections)
 	defer client.CloseIdleConnections()
 	var all sync.WaitGroup
-	failures := make(chan error, b.connections)
-	for range b.connections {
+	failures := make(chan error, connections)
+	for range connections {
 		all.Go(func() {
-			for {
-				more, err := do(client)
-				if err != nil {
+			for more() {
+				if err := do(client); err != nil {
 					failures <- err
-				}
-				if err != nil || !more {
 					return
 				}
 			}
