@@ -77,10 +77,13 @@ func over(load string, connections int) string {
 }
 
 // measure puts every load on its subjects, round by round. Each round begins
-// with another subject, so that none always comes first.
+// with another subject, so that none always comes first. What was measured already
+// stays.
 func measure(ctx context.Context, cases []*benchCase, rounds int) error {
 	for _, c := range cases {
-		c.samples = make([][]sample, len(c.subjects))
+		if c.samples == nil {
+			c.samples = make([][]sample, len(c.subjects))
+		}
 	}
 	for round := range rounds {
 		for _, c := range cases {
