@@ -110,15 +110,17 @@ func gate(ctx context.Context, args []string) error {
 	if err := measure(ctx, cases, p.rounds); err != nil {
 		return err
 	}
-	// A chance of one in twenty, a dozen times, is more than one in three: what fails
-	// must do so with twice as many pairs too.
+	fmt.Printf("%d pairs of %d s; ratios are this/base; load average %s before, %s after\n", p.rounds, p.seconds, before, loadAverage())
+	// A dozen figures are judged, and chance fails one of a dozen more often than one
+	// alone: what fails must do so with twice as many pairs too.
 	if again := slices.DeleteFunc(slices.Clone(cases), func(c *benchCase) bool { return !c.fails(*bound) }); len(again) > 0 {
-		fmt.Fprintln(os.Stderr, "over the bound: measuring that for as long again")
+		for _, c := range again {
+			fmt.Printf("%s: over the bound, so measured for as long again\n", c.name)
+		}
 		if err := measure(ctx, again, p.rounds); err != nil {
 			return err
 		}
 	}
-	fmt.Printf("%d pairs of %d s, twice as many of what failed by them; ratios are this/base; load average %s before, %s after\n", p.rounds, p.seconds, before, loadAverage())
 	failed := printVerdicts(cases, *bound)
 	if p.memory {
 		fresh, err := calls("fresh", memory)
