@@ -45,7 +45,7 @@ func (l *loader) loadCandidate(main string, c *Config) {
 	if !c.CandidateFiles.IsSet() || len(l.report.Faults) > 0 {
 		return
 	}
-	other := &loader{files: l.files, lockfileDir: l.lockfileDir, candidate: &c.CandidateFiles}
+	other := &loader{files: l.files, lockfileDir: l.lockfileDir, before: c.Tools, candidate: &c.CandidateFiles}
 	candidate, err := other.load(main, c.DataDir)
 	known := map[string]bool{}
 	for _, file := range l.contents {

@@ -71,6 +71,12 @@ func LoadFrom(files Files, path, lockfileDir string) (*Config, error) {
 	return (&loader{files: files, lockfileDir: lockfileDir}).load(path, "")
 }
 
+// Reload is LoadFrom after another configuration, whose schemas of tools it takes over where they have
+// not changed.
+func Reload(files Files, path, lockfileDir string, before *Config) (*Config, error) {
+	return (&loader{files: files, lockfileDir: lockfileDir, before: before.Tools}).load(path, "")
+}
+
 // Default is the embedded default with its data in another folder; empty is its own.
 func Default(dataDir string) (*Config, error) {
 	return (&loader{files: builtin{}}).load(BuiltIn, dataDir)
@@ -102,9 +108,10 @@ type loader struct {
 	lockfileDir string         // see LoadFrom
 	policy      *policy.Source // see LoadWithPolicy
 	report      document.Report
-	contents    []content       // of the files that were read
-	untested    bool            // see LoadUntested
-	candidate   *CandidateFiles // whose files stand in the place of those that are served
+	contents    []content          // of the files that were read
+	untested    bool               // see LoadUntested
+	before      *registry.Registry // whose schemas are taken over; nil: none are
+	candidate   *CandidateFiles    // whose files stand in the place of those that are served
 	// toolsOfRequests says that the policy and the limits may name tools that only requests bring.
 	toolsOfRequests bool
 }
@@ -171,7 +178,7 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 	l.checkCallbacks(root, c, entries)
 	access, named := l.readPolicy(root, dir, c.PolicyFile)
 	if len(l.report.Faults) == 0 && toolfile.CheckDuplicates(entries) {
-		c.Tools = toolfile.BuildRegistry(&l.report, entries)
+		c.Tools = toolfile.BuildRegistry(&l.report, entries, l.before)
 	}
 	if named {
 		c.Policy = l.compilePolicy(access, c, entries)

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -19,27 +20,41 @@ type Entry struct {
 	cured   []schema.Change
 }
 
-// loadEntry turns one definition into an entry, or says all that is wrong with it.
-func loadEntry(t *Tool, compiler *schema.Compiler) (*Entry, []*LoadError) {
+// loadEntry turns one definition into an entry, or says all that is wrong with it. It takes over the
+// schemas that the tool had before.
+func loadEntry(t *Tool, before *Registry, compiler *schema.Compiler) (*Entry, []*LoadError) {
 	tool, faults := complete(*t)
 	report := func(field string, list []schema.Fault) {
 		for _, f := range list {
 			faults = append(faults, &LoadError{Name: tool.Name, Field: []string{field}, Pointer: f.Pointer, Message: f.Message})
 		}
 	}
-	e := &Entry{}
+	old, _ := before.LookupVersion(tool.Name, tool.Version)
+	if old == nil {
+		old = &Entry{}
+	}
+	e := &Entry{input: old.input, output: old.output}
 	var problems []schema.Fault
-	e.input, problems = compiler.Compile(tool.InputSchema, schema.Options{Open: tool.Open})
-	report("input_schema", problems)
-	if len(tool.OutputSchema) > 0 {
+	if old.input != nil && old.tool.Open == tool.Open && bytes.Equal(old.tool.InputSchema, tool.InputSchema) {
+		tool.InputSchema = old.tool.InputSchema
+	} else {
+		tool.InputSchema = slices.Clone(tool.InputSchema) // the schema keeps it
+		e.input, problems = compiler.Compile(tool.InputSchema, schema.Options{Open: tool.Open})
+		report("input_schema", problems)
+	}
+	switch {
+	case len(tool.OutputSchema) == 0:
+		e.output = nil
+	case old.output != nil && bytes.Equal(old.tool.OutputSchema, tool.OutputSchema):
+		tool.OutputSchema = old.tool.OutputSchema
+	default:
+		tool.OutputSchema = slices.Clone(tool.OutputSchema)
 		e.output, problems = compiler.Compile(tool.OutputSchema, schema.Options{Authored: true})
 		report("output_schema", problems)
 	}
 	if len(faults) > 0 {
 		return nil, faults
 	}
-	tool.InputSchema = slices.Clone(tool.InputSchema)
-	tool.OutputSchema = slices.Clone(tool.OutputSchema)
 	e.tool = tool
 	e.version, _ = parseVersion(tool.Version)
 	return e, nil

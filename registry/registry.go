@@ -47,16 +47,24 @@ type versioned struct{ name, version string }
 // New loads tools. All faults are reported: the error joins one *LoadError for
 // each, in the order of the list, and no Registry is returned. An empty list is
 // a Registry without tools. New reads no file and no network.
-func New(tools []Tool) (*Registry, error) {
+func New(tools []Tool) (*Registry, error) { return (*Registry)(nil).Renew(tools) }
+
+// Renew is New for the tools that follow those of r, which does not change and may be nil: a schema that
+// stands in both under the same name and version is not compiled again.
+func (r *Registry) Renew(tools []Tool) (*Registry, error) {
+	before := r
+	schemas := newSchemaCache(schema.NewCompiler())
+	if before != nil && before.schemas != nil {
+		schemas = before.schemas
+	}
 	loaded := make([]*Entry, len(tools))
 	faults := make([][]*LoadError, len(tools))
-	compiler := schema.NewCompiler()
 	var workers sync.WaitGroup
 	next := make(chan int)
 	for range min(runtime.GOMAXPROCS(0), len(tools)) {
 		workers.Go(func() {
 			for i := range next {
-				loaded[i], faults[i] = loadEntry(&tools[i], compiler)
+				loaded[i], faults[i] = loadEntry(&tools[i], before, schemas.compiler)
 			}
 		})
 	}
@@ -66,7 +74,7 @@ func New(tools []Tool) (*Registry, error) {
 	close(next)
 	workers.Wait()
 
-	r := &Registry{latest: make(map[string]*Entry, len(tools)), exact: make(map[versioned]*Entry, len(tools))}
+	r = &Registry{schemas: schemas, latest: make(map[string]*Entry, len(tools)), exact: make(map[versioned]*Entry, len(tools))}
 	wire, ids := newNameEncoder(OpenAI()), newNameEncoder(OXP())
 	first := make(map[versioned]int, len(tools))
 	for i, e := range loaded {
@@ -109,7 +117,6 @@ func New(tools []Tool) (*Registry, error) {
 	for i, e := range r.entries {
 		e.index = i
 	}
-	r.schemas = newSchemaCache(compiler)
 	return r, nil
 }
 

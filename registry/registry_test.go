@@ -207,3 +207,46 @@ func TestNameMapOXP(t *testing.T) {
 		}
 	}
 }
+
+// TestRenew: a tool that is defined as before keeps its compiled schemas; another definition, in whatever
+// part, has schemas of its own, and a fault of it is reported.
+func TestRenew(t *testing.T) {
+	define := func(name, input, output string, open bool) Tool {
+		return Tool{Name: name, InputSchema: json.RawMessage(input), OutputSchema: json.RawMessage(output), Open: open, Run: tool.Run{Type: "demo"}}
+	}
+	const text, number = `{"type":"object","properties":{"a":{"type":"string"}}}`, `{"type":"object","properties":{"a":{"type":"number"}}}`
+	first, err := New([]Tool{define("same", text, text, false), define("input", text, text, false), define("output", text, text, false), define("open", text, "", false), define("none", text, text, false)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	described := define("same", text, text, false)
+	described.Description = "New words."
+	next, err := first.Renew([]Tool{described, define("input", number, text, false), define("output", text, number, false), define("open", text, "", true), define("none", text, "", false), define("new", text, "", false)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]struct{ input, output bool }{"same": {true, true}, "input": {false, true}, "output": {true, false}, "open": {false, true}, "none": {true, false}} {
+		before, _ := first.Lookup(name)
+		now, _ := next.Lookup(name)
+		if (before.input == now.input) != want.input || (before.output == now.output) != want.output {
+			t.Errorf("%s: input kept: %v, output kept: %v; expected %v", name, before.input == now.input, before.output == now.output, want)
+		}
+	}
+	if e, _ := next.Lookup("same"); e.Description() != "New words." {
+		t.Errorf("found %q", e.Description())
+	}
+	if e, _ := next.Lookup("none"); e.HasOutputSchema() {
+		t.Error("a schema of results is kept that the tool no longer has")
+	}
+	valid := func(r *Registry) bool {
+		e, _ := r.Lookup("input")
+		raw := []byte(`{"a":1}`)
+		return e.Judge("input", raw, func() map[string]any { return map[string]any{"a": json.Number("1")} }) == nil
+	}
+	if valid(first) || !valid(next) {
+		t.Error("arguments are judged by the schema of another registry")
+	}
+	if _, err := first.Renew([]Tool{define("same", `{"type":"object","properties":{"a":{"type":"strin"}}}`, text, false)}); err == nil {
+		t.Error("a broken schema loads in the place of one that was compiled")
+	}
+}

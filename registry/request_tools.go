@@ -165,7 +165,7 @@ func (c *schemaCache) compile(text []byte) *keptSchema {
 func compileCured(c *schema.Compiler, text []byte) *keptSchema {
 	k := &keptSchema{text: string(text)}
 	var cured json.RawMessage
-	cured, k.changes = schema.Cure(text, false)
+	cured, k.changes = schema.Cure([]byte(k.text), false) // a copy: the schema keeps it
 	k.schema, k.faults = c.Compile(cured, schema.Options{})
 	return k
 }

@@ -123,20 +123,21 @@ func NewWatcher(path string, first *configs.Config, opts WatcherOptions) *Watche
 			return errors.New("found nothing that takes a new configuration; expected Swap")
 		}
 	}
-	return &Watcher{
-		path:           path,
-		initial:        first.Settings,
-		opts:           opts,
-		reloadRequests: make(chan struct{}, 1),
-		// Another data_dir waits for a restart, and so do the definitions accepted there.
-		load: func(s *fingerprint) (*configs.Config, error) {
-			return configs.LoadFrom(s, path, first.DataDir)
-		},
+	w := &Watcher{
+		path:            path,
+		initial:         first.Settings,
+		opts:            opts,
+		reloadRequests:  make(chan struct{}, 1),
 		state:           State{Digest: first.Digest, Since: opts.Now()},
 		fingerprint:     newFingerprint(path),
 		writtenSettings: first.Settings,
 		served:          first,
 	}
+	// Another data_dir waits for a restart, and so do the definitions accepted there.
+	w.load = func(s *fingerprint) (*configs.Config, error) {
+		return configs.Reload(s, path, first.DataDir, w.served)
+	}
+	return w
 }
 
 // Reload makes Run load the files now, whether or not they have changed, as on

@@ -34,12 +34,12 @@ func CheckDuplicates(entries []Tool) bool {
 }
 
 // BuildRegistry makes the registry of all tools, and puts each fault at its line.
-func BuildRegistry(r *document.Report, entries []Tool) *registry.Registry {
+func BuildRegistry(r *document.Report, entries []Tool, before *registry.Registry) *registry.Registry {
 	tools := make([]registry.Tool, len(entries))
 	for i, e := range entries {
 		tools[i] = e.Definition
 	}
-	built, err := registry.New(tools)
+	built, err := before.Renew(tools)
 	if err == nil {
 		return built
 	}

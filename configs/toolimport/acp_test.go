@@ -15,7 +15,7 @@ import (
 func TestACPTools(t *testing.T) {
 	var r document.Report
 	entries := toolfile.Read(&r, "acp.yaml", toolimport.ACP())
-	built := toolfile.BuildRegistry(&r, entries)
+	built := toolfile.BuildRegistry(&r, entries, nil)
 	if built == nil || len(r.Faults) > 0 {
 		t.Fatalf("%v, %v", r.Faults, r.Err())
 	}

@@ -128,7 +128,7 @@ func FuzzImportOpenAPI(f *testing.F) {
 		}
 		var r document.Report
 		entries := toolfile.Read(&r, "tools.yaml", im.YAML)
-		if toolfile.BuildRegistry(&r, entries); r.Err() != nil {
+		if toolfile.BuildRegistry(&r, entries, nil); r.Err() != nil {
 			t.Fatalf("%v\n%s", r.Err(), im.YAML)
 		}
 	})

@@ -30,6 +30,11 @@
 // its work, which is counted before it begins (see costOf), is bounded. A panic of it is a
 // refusal.
 //
+// A plain schema's program is compiled when the schema is, and what the library needs when a value is first
+// not accepted: then the text is read once more. Until then the program has judged alone, as it always does
+// where it accepts. If the library cannot be had, the value is refused, like all that it would have been
+// asked about. That it compiles every plain schema is what FuzzPlain and TestDifferential show.
+//
 // The violations of both are derived from the structure of its result and the node of each
 // schema (see explanation), so that there is one wording. The two are compared by tests
 // and by make differential, and not while a configuration loads.
@@ -37,6 +42,6 @@
 // # The way of a definition
 //
 // decode → document → lint → metaschema → reference → bundle (closing) → plain → node
-// (compiling) → complexity → library. A value goes through plain, well_formed, cost and library;
+// (compiling) → complexity → library, the last for other than plain schemas. A value goes through plain, well_formed, cost and library;
 // explain, finding, collector and message make the violations.
 package schema

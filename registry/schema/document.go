@@ -197,7 +197,7 @@ func canonicalPointer(p string) string {
 // resolveURI resolves a reference and splits off its decoded fragment.
 func resolveURI(base, ref string) (uri, fragment string, ok bool) {
 	r, err := url.Parse(ref)
-	if err != nil {
+	if err != nil || strings.Contains(ref, `\`) {
 		return "", "", false
 	}
 	b, err := url.Parse(base)

@@ -80,7 +80,7 @@ func FuzzPlain(f *testing.F) {
 		a := newAuthor(seed)
 		schema := a.definition()
 		if s, faults := read(schema, Options{}); len(faults) == 0 {
-			f.Add(schema, a.json(nil, a.value(s.root, 0)))
+			f.Add(schema, a.json(nil, a.value(s.library().root, 0)))
 		}
 	}
 	f.Fuzz(func(t *testing.T, schema, value []byte) {

@@ -3,6 +3,7 @@ package schema
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -83,3 +84,8 @@ func (w *library) accepts(v any) (ok bool) {
 	err := w.judge(v, 0, func(r *jsonschema.EvaluationResult) { ok = r.IsValid() })
 	return ok && err == nil
 }
+
+// noLoader is a loader of no documents.
+type noLoader struct{}
+
+func (noLoader) Load(string) (any, error) { return nil, errors.New("nothing is fetched") }

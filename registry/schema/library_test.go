@@ -70,7 +70,7 @@ func TestFencedDefects(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, ref := range []string{server.URL + "/x", "file://" + file} {
-			if checkMetaschema(map[string]any{"$ref": ref}, draft2020) == nil {
+			if _, err := compile(`{"$ref":"`+ref+`"}`, Options{Authored: true}); err == nil {
 				t.Errorf("%s compiles", ref)
 			}
 		}
@@ -84,7 +84,7 @@ func TestFencedDefects(t *testing.T) {
 		if !plainLibrary(t, schema).ValidateMap(v).IsValid() {
 			t.Error("the bare library no longer has the defect")
 		}
-		if e := compiled(t, schema); e.Evaluate("web.search", v) == nil || e.library.accepts(v) {
+		if e := compiled(t, schema); e.Evaluate("web.search", v) == nil || e.library().accepts(v) {
 			t.Error("the format is not asserted")
 		}
 	})
@@ -104,7 +104,7 @@ func TestFencedDefects(t *testing.T) {
 		if !plainLibrary(t, schema).ValidateMap(v).IsValid() {
 			t.Error("the bare library no longer has the defect")
 		}
-		if e := compiled(t, schema); e.Evaluate("web.search", v) == nil || e.library.accepts(v) {
+		if e := compiled(t, schema); e.Evaluate("web.search", v) == nil || e.library().accepts(v) {
 			t.Error("an unknown member is not refused")
 		}
 	})
@@ -158,7 +158,7 @@ func TestFaultsOfTheLibrary(t *testing.T) {
 			if (e.plain != nil) != (c.schema == plain) {
 				t.Fatal("plain or not")
 			}
-			c.spoil(t, e.library)
+			c.spoil(t, e.library().library)
 			found := e.Evaluate("web.search", c.v)
 			if len(found) != 1 || found[0].Code != "invalid_value" || len(found[0].Path) != 0 || found[0].Cause == nil || c.cause != nil && found[0].Cause != c.cause || strings.Contains(found[0].Message, "hunter2") {
 				t.Errorf("found %+v", found)
@@ -264,4 +264,50 @@ func TestConcurrentEvaluation(t *testing.T) {
 		})
 	}
 	group.Wait()
+}
+
+// TestFirstRefusals: what the library needs of a plain schema is made when a value is first not accepted,
+// once, whoever comes first.
+func TestFirstRefusals(t *testing.T) {
+	s := compiled(t, `{"type":"object","properties":{"a":{"type":"string","pattern":"^x"}}}`)
+	if s.plain == nil {
+		t.Fatal("not plain")
+	}
+	made := atomic.Int64{}
+	judge := s.library
+	s.library = sync.OnceValue(func() *libraryJudge { made.Add(1); return judge() })
+	if s.Evaluate("tool", arguments(t, `{"a":"x"}`)) != nil || made.Load() != 0 {
+		t.Fatal("the library is made for what the program accepts")
+	}
+	var group sync.WaitGroup
+	for range 16 {
+		group.Go(func() {
+			found := s.Evaluate("tool", map[string]any{"a": "y"})
+			if len(found) != 1 || found[0].Cause != nil || !slices.Equal(found[0].Path, []string{"a"}) {
+				t.Errorf("found %v", found)
+			}
+		})
+	}
+	group.Wait()
+	if made.Load() != 1 {
+		t.Errorf("made %d times", made.Load())
+	}
+}
+
+// TestJudgeThatCannotBeMade: a plain schema whose text no longer compiles refuses what its program does
+// not accept.
+func TestJudgeThatCannotBeMade(t *testing.T) {
+	raw := json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"}}}`)
+	s, faults := NewCompiler().Compile(raw, Options{})
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	copy(raw, `!`) // nobody may
+	found := s.Evaluate("tool", map[string]any{"a": json.Number("1")})
+	if len(found) != 1 || found[0].Cause != errNotRebuilt {
+		t.Errorf("found %v", found)
+	}
+	if s.Evaluate("tool", map[string]any{"a": "x"}) != nil {
+		t.Error("the program does not judge")
+	}
 }

@@ -146,7 +146,7 @@ func TestDifferential(t *testing.T) {
 func (a author) values(s *Schema, n int) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for i := range n {
-			text := a.json(nil, a.value(s.root, 0))
+			text := a.json(nil, a.value(s.library().root, 0))
 			if i%8 == 7 {
 				text = a.mutated(text)
 			}

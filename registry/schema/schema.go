@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/kaptinlin/jsonschema"
 
@@ -17,10 +18,10 @@ import (
 // Schema is a definition that was read, closed and compiled. It is immutable and
 // safe for concurrent use.
 type Schema struct {
+	plain   *plain.Program // nil: not a plain schema
+	library func() *libraryJudge
+	// root has the places of boundaries and secrets; nil where there are none.
 	root     *node
-	nodes    []*node
-	library  *library
-	plain    *plain.Program  // nil: not a plain schema
 	closed   json.RawMessage // for readers
 	authored json.RawMessage // the same in its author's words
 	// secretAdditional makes members secret that the root does not declare.
@@ -46,6 +47,16 @@ func (s *Schema) HasSecrets() bool { return s.hasSecrets }
 // HasBoundaries reports whether any place is marked x-boundary.
 func (s *Schema) HasBoundaries() bool { return s.bounded }
 
+// libraryJudge is what judges a value by the library and says why it refuses. A plain schema asks for it
+// only about what its program does not accept, so that its judge is made when that happens first: it is
+// most of what a schema takes in memory, and compiling it a third of what compiling takes.
+type libraryJudge struct {
+	*library
+	root  *node
+	nodes []*node
+	err   error // why there is none
+}
+
 // Compiler compiles schemas. Of all its schemas, the library is given one large value at a time,
 // which bounds the memory that it needs. Safe for concurrent use.
 type Compiler struct{ large chan struct{} }
@@ -54,7 +65,7 @@ type Compiler struct{ large chan struct{} }
 func NewCompiler() *Compiler { return &Compiler{make(chan struct{}, 1)} }
 
 // Compile turns a definition into a Schema, or reports all that is wrong with it.
-// It reads no file and no network.
+// It reads no file and no network. The Schema keeps raw, which must not change.
 func (c *Compiler) Compile(raw json.RawMessage, o Options) (*Schema, []Fault) {
 	o.large = c.large
 	return read(raw, o)
@@ -62,6 +73,22 @@ func (c *Compiler) Compile(raw json.RawMessage, o Options) (*Schema, []Fault) {
 
 // read turns a definition into a schema, or says all that is wrong with it.
 func read(raw json.RawMessage, r Options) (*Schema, []Fault) {
+	closed, faults := newClosing(raw, r)
+	if len(faults) > 0 {
+		return nil, faults
+	}
+	return closed.assemble(raw, r)
+}
+
+// closing is a definition without faults of its own, to be written as closed documents.
+type closing struct {
+	*bundler
+	top *subschema
+	at  position
+}
+
+// newClosing reads a definition and says what is wrong with it.
+func newClosing(raw json.RawMessage, r Options) (*closing, []Fault) {
 	if len(raw) == 0 {
 		return nil, []Fault{{"", "found no schema; expected a JSON Schema of type object: arguments cannot be checked without one"}}
 	}
@@ -75,17 +102,9 @@ func read(raw json.RawMessage, r Options) (*Schema, []Fault) {
 	l := newResolver(r)
 	doc := l.add(value, baseURI)
 	l.lint(doc)
+	l.checkForms(doc)
 	if len(l.faults) > 0 {
 		return nil, l.faults
-	}
-	if r.remotes == nil {
-		if f := checkMetaschema(value, doc.dialect); f != nil {
-			// Our own resolver explains a bad reference better.
-			if l.references(doc); len(l.faults) > 0 {
-				return nil, l.faults
-			}
-			return nil, []Fault{*f}
-		}
 	}
 	targets := l.references(doc)
 	if len(l.faults) == 0 {
@@ -102,10 +121,7 @@ func read(raw json.RawMessage, r Options) (*Schema, []Fault) {
 	} else {
 		b.checkClosable(l, doc.root)
 	}
-	if len(l.faults) > 0 {
-		return nil, l.faults
-	}
-	return assemble(b, doc.root, at, r)
+	return &closing{b, doc.root, at}, l.faults
 }
 
 // checkClosable reports the schemas that cannot be closed.
@@ -124,8 +140,9 @@ func (b *bundler) checkClosable(l *resolver, root *subschema) {
 	b.checkBoundaries(l, root)
 }
 
-func assemble(b *bundler, top *subschema, at position, r Options) (*Schema, []Fault) {
-	document := b.document(top, at)
+// assemble compiles a closed definition, of which raw is the text.
+func (c *closing) assemble(raw json.RawMessage, r Options) (*Schema, []Fault) {
+	document := c.document(c.top, c.at)
 	program := compilePlain(document) // before the document is prepared for the library
 	nodes, f := buildNodes(document)
 	if f != nil {
@@ -135,28 +152,63 @@ func assemble(b *bundler, top *subschema, at position, r Options) (*Schema, []Fa
 	if problem := root.complexity(); problem != "" {
 		return nil, []Fault{{"", problem}}
 	}
-	for _, n := range nodes {
-		n.countNotes()
+	s := &Schema{plain: program}
+	if program != nil {
+		s.library = sync.OnceValue(func() *libraryJudge { return rebuild(raw, r) })
+	} else {
+		j := newLibraryJudge(document, nodes, r)
+		if j.err != nil {
+			return nil, []Fault{{"", "found a schema that kaptinlin/jsonschema cannot compile; expected one that it can (" + shortCause(j.err) + ")"}}
+		}
+		s.library = func() *libraryJudge { return j }
 	}
-	w, err := newLibrary(document, root.hasPatterns(), r.large)
-	if err != nil {
-		return nil, []Fault{{"", "found a schema that kaptinlin/jsonschema cannot compile; expected one that it can (" + shortCause(err) + ")"}}
+	c.forDisplay = true
+	var err error
+	if s.closed, err = json.Marshal(c.document(c.top, c.at)); err == nil {
+		s.authored, err = json.Marshal(c.authored(c.top, c.at))
 	}
-	b.forDisplay = true
-	display, err := json.Marshal(b.document(top, at))
 	if err != nil {
 		return nil, []Fault{{"", "found a schema that cannot be written as JSON"}}
 	}
-	authored, err := json.Marshal(b.authored(top, at))
-	if err != nil {
-		return nil, []Fault{{"", "found a schema that cannot be written as JSON"}}
+	if bytes.Equal(s.closed, s.authored) {
+		s.authored = s.closed
 	}
-	s := &Schema{root: root, nodes: nodes, library: w, plain: program, closed: display, authored: authored, secretAdditional: b.secretAdditional, hasSecrets: b.secretAdditional}
+	s.secretAdditional, s.hasSecrets = c.secretAdditional, c.secretAdditional
 	root.walk(func(n *node) {
 		s.bounded = s.bounded || n.boundary != ""
 		s.hasSecrets = s.hasSecrets || n.secret
 	})
+	if s.bounded || s.hasSecrets {
+		s.root = root
+	}
 	return s, nil
+}
+
+func newLibraryJudge(document any, nodes []*node, r Options) *libraryJudge {
+	j := &libraryJudge{root: nodes[0], nodes: nodes}
+	for _, n := range nodes {
+		n.countNotes()
+	}
+	j.library, j.err = newLibrary(document, j.root.hasPatterns(), r.large)
+	return j
+}
+
+var errNotRebuilt = errors.New("a schema that was compiled does not compile again")
+
+// rebuild compiles the text of a plain schema once more, for the library. A fault of it refuses what the
+// program does not accept.
+func rebuild(raw json.RawMessage, r Options) (j *libraryJudge) {
+	defer safe.Catch(func(error) { j = &libraryJudge{err: errNotRebuilt} })
+	c, faults := newClosing(raw, r)
+	if len(faults) > 0 {
+		return &libraryJudge{err: errNotRebuilt}
+	}
+	document := c.document(c.top, c.at)
+	nodes, f := buildNodes(document)
+	if f != nil {
+		return &libraryJudge{err: errNotRebuilt}
+	}
+	return newLibraryJudge(document, nodes, r)
 }
 
 // compilePlain returns the program of a plain schema; nil for any other, and where compiling
@@ -203,21 +255,26 @@ func (s *Schema) decide(tool string, v any, refused bool) []Violation {
 	if !wellFormed(v, 1) {
 		return whole("The arguments hold a value that cannot be checked: a number out of range, or too many levels.", errMalformed)
 	}
+	library := s.library()
+	unchecked := "The arguments cannot be checked for " + tool + ". Use other values, or say what you cannot do."
+	if library.err != nil {
+		return whole(unchecked, library.err)
+	}
 	tooLarge := "The arguments are too large to be checked for " + tool + ". Send less in one call."
-	steps := s.root.costOf(v)
+	steps := library.root.costOf(v)
 	if steps > maxSteps {
 		return whole(tooLarge, errTooManySteps)
 	}
 	valid := false
-	j := explanation{tool: tool, nodes: s.nodes}
-	err := s.library.judge(v, steps, func(r *jsonschema.EvaluationResult) {
+	j := explanation{tool: tool, nodes: library.nodes}
+	err := library.judge(v, steps, func(r *jsonschema.EvaluationResult) {
 		if valid = r.IsValid(); !valid {
-			j.value(r, s.root, v)
+			j.value(r, library.root, v)
 		}
 	})
 	switch {
 	case err != nil:
-		return whole("The arguments cannot be checked for "+tool+". Use other values, or say what you cannot do.", err)
+		return whole(unchecked, err)
 	case valid && refused:
 		return whole("The two checks of the arguments of "+tool+" disagree, so they are refused. Use other values, or say what you cannot do.", errDisagree)
 	case valid:
