@@ -28,9 +28,11 @@ const (
 	machineShare      = 0.5
 )
 
-// tuneMemory sets how the runtime collects garbage, for the whole process, unless the
-// environment says it (GOGC, GOMEMLIMIT).
+// tuneMemory gives back what loading the configuration has left, many times what is kept of it, and sets
+// how the runtime collects garbage, for the whole process, unless the environment says it (GOGC,
+// GOMEMLIMIT).
 func tuneMemory(logger *slog.Logger) {
+	debug.FreeOSMemory()
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}

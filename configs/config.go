@@ -54,6 +54,7 @@ type Config struct {
 	CandidateFault error
 
 	contents []content // of Files
+	source   Files
 
 	missingReplicas *document.Fault // why the limits cannot be counted in Redis; nil where they can
 }
@@ -126,7 +127,7 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 	if !ok {
 		return nil, l.report.Err()
 	}
-	c := &Config{Settings: readSettings(root), Pins: map[string][]lockfile.Pin{}}
+	c := &Config{source: l.files, Settings: readSettings(root), Pins: map[string][]lockfile.Pin{}}
 	if l.candidate != nil {
 		l.candidate.replace(&c.Settings)
 	}
@@ -357,6 +358,9 @@ func (c *Config) CheckLockfile(server string, pins []lockfile.Pin) error {
 
 // MissingReplicas says why the limits cannot be counted in Redis; nil where they can.
 func (c *Config) MissingReplicas() *document.Fault { return c.missingReplicas }
+
+// Source returns what the files were read from.
+func (c *Config) Source() Files { return c.source }
 
 // Embedded reports whether this is the built-in default.
 func (c *Config) Embedded() bool { return strings.HasPrefix(c.Files[0], builtinName) }

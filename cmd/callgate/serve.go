@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/callgate/callgate/app"
-
+	"github.com/callgate/callgate/configs/reload"
 	"github.com/callgate/callgate/internal/terminal"
 )
 
@@ -34,7 +34,7 @@ readiness ends first, then new connections are refused, and calls in flight fini
       -d '{"tool":{"name":"time.now","arguments":{}}}'`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			loaded, err := e.Load(config)
+			loaded, err := e.loadBy(reload.Load, config)
 			if err != nil {
 				return err
 			}

@@ -40,6 +40,7 @@ type Watcher struct {
 
 	// Of the goroutine in Run alone:
 	fingerprint     *fingerprint     // by the last load
+	known           bool             // it is that of the first configuration already
 	pendingSwap     *candidate       // valid, and Swap failed
 	lastFailure     string           // the failure that was last reported
 	writtenSettings configs.Settings // as in the served files, restart-only keys included
@@ -101,10 +102,18 @@ type State struct {
 	RestartKeys  []string        // the keys that wait for a restart
 }
 
+// Load is configs.Load for a configuration that NewWatcher is given: it remembers what it has read, so
+// that the first look loads nothing if the files have not changed since.
+func Load(path string) (*configs.Config, error) {
+	s := newFingerprint(path)
+	defer s.dropCache()
+	return configs.LoadFrom(s, path, "")
+}
+
 // NewWatcher watches the files of the configuration whose main file is path. first
-// is what Load returned for it and what is served at the start; the first look
-// is a load, since the files may have changed in between. The embedded default,
-// whose path is empty, never changes.
+// is what was loaded from it and what is served at the start. The first look is a load, since
+// the files may have changed in between, unless first is of Load, which knows whether they
+// have. The embedded default, whose path is empty, never changes.
 func NewWatcher(path string, first *configs.Config, opts WatcherOptions) *Watcher {
 	if opts.Interval <= 0 {
 		opts.Interval = time.Second
@@ -132,6 +141,9 @@ func NewWatcher(path string, first *configs.Config, opts WatcherOptions) *Watche
 		fingerprint:     newFingerprint(path),
 		writtenSettings: first.Settings,
 		served:          first,
+	}
+	if read, is := first.Source().(*fingerprint); is {
+		w.fingerprint, w.known = read, true
 	}
 	// Another data_dir waits for a restart, and so do the definitions accepted there.
 	w.load = func(s *fingerprint) (*configs.Config, error) {
@@ -171,7 +183,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	}
 	poll := time.NewTicker(w.opts.Interval)
 	defer poll.Stop()
-	for forced := true; ; {
+	for forced := !w.known; ; {
 		err := safely(func() error {
 			w.check(ctx, forced)
 			return nil

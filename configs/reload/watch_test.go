@@ -315,3 +315,58 @@ func TestLeavesNothing(t *testing.T) {
 		t.Errorf("the bytes of %d files are kept", n)
 	}
 }
+
+// TestFirstLook: a configuration that Load has read is not loaded again, unless a file of it, or what a
+// pattern matches, has changed since; any other configuration is.
+func TestFirstLook(t *testing.T) {
+	for name, c := range map[string]struct {
+		load   func(string) (*configs.Config, error)
+		change func(t *testing.T, dir string)
+		loads  int64
+		swaps  bool
+	}{
+		"nothing has changed":     {Load, func(*testing.T, string) {}, 0, false},
+		"it is not known":         {configs.Load, func(*testing.T, string) {}, 1, false},
+		"a file has changed":      {Load, func(t *testing.T, dir string) { write(t, dir, "limits.yaml", "replicas: 4\n# end\n") }, 1, true},
+		"a file has come":         {Load, func(t *testing.T, dir string) { write(t, dir, "tools/more.yaml", "tools: []\n# end\n") }, 1, true},
+		"a file has another name": {Load, func(t *testing.T, dir string) { rename(t, dir, "tools/web.yaml", "tools/net.yaml") }, 1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				dir := t.TempDir()
+				path := configtest.Write(t, dir, configtest.Base(t))
+				first, err := c.load(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.change(t, dir)
+				var loads, swaps int64
+				w := NewWatcher(path, first, WatcherOptions{Swap: func(context.Context, *configs.Config) error { swaps++; return nil }})
+				whole := w.load
+				w.load = func(s *fingerprint) (*configs.Config, error) { loads++; return whole(s) }
+				ctx, cancel := context.WithTimeout(context.Background(), 2*bound)
+				defer cancel()
+				if err := w.Run(ctx); err != nil {
+					t.Error(err)
+				}
+				if loads != c.loads || (swaps > 0) != c.swaps {
+					t.Errorf("%d loads, %d swaps; expected %d, %v", loads, swaps, c.loads, c.swaps)
+				}
+			})
+		})
+	}
+}
+
+func write(t *testing.T, dir, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func rename(t *testing.T, dir, from, to string) {
+	t.Helper()
+	if err := os.Rename(filepath.Join(dir, from), filepath.Join(dir, to)); err != nil {
+		t.Fatal(err)
+	}
+}
