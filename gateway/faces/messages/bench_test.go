@@ -1,6 +1,7 @@
 package messages_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -25,14 +26,18 @@ func opensText(t testing.TB, n int) *fixture {
 	}, plan{definition: func(d *upstream.Definition) { d.MaxBody = 1 << 30 }})
 }
 
-// BenchmarkStream streams a text of 1,000 deltas through the face.
+// BenchmarkStream streams texts through the face.
 func BenchmarkStream(b *testing.B) {
-	h := opensText(b, 1000)
-	b.ReportAllocs()
-	for b.Loop() {
-		if w := h.create(asks(streamed)); w.Code != 200 {
-			b.Fatal(w.Code)
-		}
+	for _, deltas := range []int{5, 200, 1000} {
+		b.Run(fmt.Sprint(deltas), func(b *testing.B) {
+			h := opensText(b, deltas)
+			b.ReportAllocs()
+			for b.Loop() {
+				if w := h.create(asks(streamed)); w.Code != 200 {
+					b.Fatal(w.Code)
+				}
+			}
+		})
 	}
 }
 
