@@ -22,10 +22,9 @@ func (r *Run) Wait(note string, do func() error) error {
 	if r.KeepAlive == nil {
 		return do()
 	}
-	b := &heartbeat{interval: r.options.Heartbeat, send: func() error { r.KeepAlive(note); return nil }}
-	b.start(r.options.Heartbeat - time.Since(r.sentAt))
+	r.heartbeat.start(r.options.Heartbeat, r.sentAt, func() error { r.KeepAlive(note); return nil })
 	err := contained(do)
-	if failed := b.stop(); failed != nil {
+	if failed := r.heartbeat.pause(); failed != nil {
 		return failed
 	}
 	return err
@@ -37,40 +36,69 @@ func contained(do func() error) (err error) {
 	return do()
 }
 
-// heartbeat sends signs of life from a goroutine of a timer, one at a time.
+// heartbeat sends signs of life from a goroutine of a timer, one at a time. A run waits again and again, mostly for less
+// than an interval, so that it keeps one timer: that rings where the first wait was due, and is set on from there.
 type heartbeat struct {
+	mu       sync.Mutex // held while a sign of life is sent
+	timer    *time.Timer
+	set      bool // the timer is going to ring
 	interval time.Duration
-	send     func() error
-
-	mu      sync.Mutex // held while a sign of life is sent
-	timer   *time.Timer
-	stopped bool
-	failed  error // of the sign of life that was the last
+	due      time.Time    // of the next sign of life
+	send     func() error // nil: nothing is waited for
+	failed   error        // of the sign of life that was the last
 }
 
-func (b *heartbeat) start(first time.Duration) {
+// start sends signs of life until pause is called. The time of sentAt never goes back.
+func (b *heartbeat) start(interval time.Duration, sentAt time.Time, send func() error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.timer = time.AfterFunc(first, b.beat)
+	b.interval, b.due, b.send, b.failed = interval, sentAt.Add(interval), send, nil
+	if !b.set {
+		b.ring()
+	}
+}
+
+// ring sets the timer, under the lock.
+func (b *heartbeat) ring() {
+	b.set = true
+	if in := time.Until(b.due); b.timer == nil {
+		b.timer = time.AfterFunc(in, b.beat)
+	} else {
+		b.timer.Reset(in)
+	}
 }
 
 func (b *heartbeat) beat() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.stopped {
+	b.set = false
+	if b.send == nil {
 		return
 	}
-	if b.failed = contained(b.send); b.failed == nil {
-		b.timer.Reset(b.interval)
+	if time.Until(b.due) <= 0 {
+		if b.failed = contained(b.send); b.failed != nil {
+			return
+		}
+		b.due = time.Now().Add(b.interval)
 	}
+	b.ring()
 }
 
-// stop ends the signs of life. Once it has returned, none is being sent. Its error is that of one
+// pause ends the signs of life. Once it has returned, none is being sent. Its error is that of one
 // that failed.
-func (b *heartbeat) stop() error {
+func (b *heartbeat) pause() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.stopped = true
-	b.timer.Stop()
+	b.send = nil
 	return b.failed
+}
+
+// stop is called once nothing more is waited for.
+func (b *heartbeat) stop() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.timer != nil {
+		b.timer.Stop()
+	}
+	b.set = false
 }

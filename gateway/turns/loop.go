@@ -14,6 +14,7 @@ var errWallTime = errors.New("the run has reached its time limit")
 // Turns requests turns from the model until one is the answer: the last one that the source
 // returned, whose decisions are handed over or executed by then.
 func (r *Run) Turns(ctx context.Context, from Source) *Failure {
+	defer r.heartbeat.stop()
 	r.begin()
 	failed := r.requestTurns(ctx, from)
 	r.end(failed)

@@ -129,16 +129,17 @@ func (x *exchange) readStream(ctx, runCtx context.Context, request upstream.Requ
 	if x.Client() == nil {
 		return errNoClient()
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	var events *upstream.EventStream
-	if err := x.Wait(waitingForModel, func() (err error) {
+	err := x.Wait(waitingForModel, func() (err error) {
 		events, err = x.Client().Open(ctx, x.Route, request)
 		return err
-	}); err != nil {
+	})
+	if events != nil { // also where it is the sign of life that failed
+		defer events.Close()
+	}
+	if err != nil {
 		return err
 	}
-	defer events.Close()
 	x.answered = events.Header
 	held := x.Client().Hold()
 	defer held.Release()

@@ -84,6 +84,7 @@ type Run struct {
 	awaited      bool   // people were waited for, once
 	slot         server.Slot
 	sentAt       time.Time         // something was sent of a stream
+	heartbeat    heartbeat
 	answered     http.Header       // of the last answer of the model, for the application
 	described    map[string]string // what the request says of tools that the registry has
 	// replaced are tools whose schema the request states otherwise than the registry, or which was
