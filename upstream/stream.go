@@ -21,7 +21,10 @@ var errAfterDone = errors.New("nothing came after the end")
 const doneWord = "[DONE]"
 
 // IsDone reports whether the data of an event is that word; some servers write a space behind it.
-func IsDone(data []byte) bool { return string(bytes.Trim(data, " \t")) == doneWord }
+func IsDone(data []byte) bool {
+	// Every event is looked at, and nearly all are objects.
+	return len(data) > 0 && data[0] != '{' && string(bytes.Trim(data, " \t")) == doneWord
+}
 
 // afterDoneTime is how long the connection is read after the last event, or after one that may be.
 const afterDoneTime = time.Second

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/hook"
@@ -251,4 +250,11 @@ func (x *exchange) write(d *Delta, text []byte) {
 }
 
 // IsBlank reports whether a text is nothing but JSON's white space.
-func IsBlank[text string | []byte](s text) bool { return strings.Trim(string(s), " \t\r\n") == "" }
+func IsBlank[text string | []byte](s text) bool {
+	for i := range len(s) {
+		if c := s[i]; c != ' ' && c != '\t' && c != '\r' && c != '\n' {
+			return false
+		}
+	}
+	return true
+}
