@@ -83,7 +83,7 @@ type Run struct {
 	callID       string // the id of the last judgement, for the header
 	awaited      bool   // people were waited for, once
 	slot         server.Slot
-	sentAt       time.Time         // something was sent of a stream
+	sentAt       time.Time // something was sent of a stream
 	heartbeat    heartbeat
 	answered     http.Header       // of the last answer of the model, for the application
 	described    map[string]string // what the request says of tools that the registry has
