@@ -18,8 +18,8 @@ func TestAllocations(t *testing.T) {
 		most float64
 		run  func() bool
 	}{
-		"Check":             {6, func() bool { return k.Check(ctx, request).Refusal == nil }},
-		"Judge and Execute": {30, func() bool { return k.Execute(ctx, k.Judge(ctx, request))[0].Refusal == nil }},
+		"Check":             {4, func() bool { return k.Check(ctx, request).Refusal == nil }},
+		"Judge and Execute": {10, func() bool { return k.Execute(ctx, k.Judge(ctx, request))[0].Refusal == nil }},
 	} {
 		if n := testing.AllocsPerRun(200, func() {
 			if !c.run() {

@@ -37,10 +37,12 @@ func (o Door) Approve(d *Decision, mode Mode) ([]Approved, *refusal.Error) {
 	if !d.approved.CompareAndSwap(false, true) {
 		return nil, refuse.AfterDispatch(refusal.Execute, errors.New("a decision was executed or handed over twice"))
 	}
-	all := make([]Approved, len(d.calls))
+	all := d.oneApproved[:0]
 	for i, c := range d.calls {
 		if d.Reports[i].Verdict == VerdictCall {
-			all[i] = Approved{c}
+			all = append(all, Approved{c})
+		} else {
+			all = append(all, Approved{})
 		}
 	}
 	return all, nil

@@ -7,8 +7,10 @@ import (
 	"github.com/callgate/callgate/gateway/hook"
 	"github.com/callgate/callgate/gateway/hook/window"
 	"github.com/callgate/callgate/gateway/hooks"
+	"github.com/callgate/callgate/gateway/journal"
 	"github.com/callgate/callgate/gateway/trace"
 	"github.com/callgate/callgate/identity"
+	"github.com/callgate/callgate/internal/deadline"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/ratelimit"
@@ -50,6 +52,7 @@ type judgement struct {
 type Call struct {
 	*judgement
 	id      string // the call id
+	digests journal.Digests
 	input   Input
 	stream  *parser.Stream // of a completion that came in pieces
 	digest  string         // its SHA-256 in hex, once something has needed it
@@ -100,6 +103,8 @@ type Call struct {
 	stored   *store.Call // as the store has it, where Restore made the call
 	times    trace.Times
 	refused  *refusal.Error
+
+	running deadline.Context // room for that of its tool's run
 }
 
 // open starts a decision: it pins the configuration, and identifies the caller unless that

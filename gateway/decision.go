@@ -23,10 +23,11 @@ type Decision struct {
 	approved atomic.Bool // its calls were given away
 
 	// Most requests have one input: the parts of its decision are one piece of memory.
-	judgement judgement
-	first     Call
-	oneCall   [1]*Call
-	oneReport [1]Report
+	judgement   judgement
+	first       Call
+	oneCall     [1]*Call
+	oneReport   [1]Report
+	oneApproved [1]Approved
 }
 
 // Refusal is the first refusal, or nil.

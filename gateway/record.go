@@ -168,7 +168,7 @@ func (c *Call) inputDigest() string {
 	if n := c.input.Native; n != nil {
 		input = n.Arguments
 	}
-	c.digest = journal.Digest(input)
+	c.digest = c.digests.Of(input)
 	if answers := c.answersDigest(); answers != "" {
 		c.digest = journal.Digest(fmt.Appendf(nil, "%s %s", c.digest, answers))
 	}
@@ -178,7 +178,7 @@ func (c *Call) inputDigest() string {
 // argumentsDigest hashes the arguments; it is empty where they were not read.
 func (c *Call) argumentsDigest() string {
 	if c.argumentsSHA256 == "" && c.parsed.Arguments != nil {
-		c.argumentsSHA256 = journal.Digest(c.parsed.Arguments)
+		c.argumentsSHA256 = c.digests.Of(c.parsed.Arguments)
 	}
 	return c.argumentsSHA256
 }

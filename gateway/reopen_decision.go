@@ -11,9 +11,9 @@ import (
 // It may be answered only if the credential still belongs to the same caller. A call that
 // was charged pays no second token, only its slot. Completions that came in pieces keep the
 // reading that they had. The new calls have ids of their own.
-func (d *Decision) Reopen(ctx context.Context) *Opened {
+func (d *Decision) Reopen(ctx context.Context) Opened {
 	if len(d.calls) == 0 || d.Refusal() == nil {
-		return &Opened{&Decision{Reports: d.Reports, Digest: d.Digest, mode: d.mode}}
+		return Opened{&Decision{Reports: d.Reports, Digest: d.Digest, mode: d.mode}}
 	}
 	before := d.calls[0].judgement
 	admission := before.admission

@@ -41,7 +41,7 @@ func (r Runner) Run(ctx context.Context, a Approved, notifier *events.Notifier) 
 	}
 	task := c.task()
 	notifier.Attach(&task)
-	answer, ok := r.pool.Run(ctx, task, task.Run.Timeout+engineGrace)
+	answer, ok := r.pool.Run(ctx, task, task.Run.Timeout+engineGrace, &c.running)
 	if !ok {
 		return tool.Result{}, refuse.Timeout(c.WrittenName(), task.Effect)
 	}

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/callgate/callgate/gateway/journal"
 	"github.com/callgate/callgate/gateway/violations"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/registry"
@@ -63,7 +62,7 @@ func (c *Call) idempotencyDigest() string {
 	if c.request.User != "" { // the tool may receive the user it acts for
 		preimage = strconv.AppendQuote(append(preimage, " for "...), c.request.User)
 	}
-	return journal.Digest(preimage)
+	return c.digests.Of(preimage)
 }
 
 // storeScope is the owner of the call: the principal, its workspace and its project.

@@ -2,6 +2,7 @@ package parser
 
 import (
 	"bytes"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -15,9 +16,15 @@ type nameSet struct {
 	stack [][]byte // the names, decoded, of the objects that are being read
 	base  int      // where those of the innermost object start
 	many  map[string]struct{}
-	// buffer keeps the first names without an allocation.
-	buffer [32][]byte
+	room  *nameRoom
 }
+
+// nameRoom keeps the first names without an allocation. It is apart from the reader, which would
+// otherwise not fit on the stack.
+type nameRoom [32][]byte
+
+// nameRooms have no names. One of a text that has a fault is not given back.
+var nameRooms = sync.Pool{New: func() any { return new(nameRoom) }}
 
 // nameScope is what enter saves and leave restores.
 type nameScope struct {
@@ -27,7 +34,8 @@ type nameScope struct {
 
 func (s *nameSet) enter() nameScope {
 	if s.stack == nil {
-		s.stack = s.buffer[:0]
+		s.room = nameRooms.Get().(*nameRoom)
+		s.stack = s.room[:0]
 	}
 	outer := nameScope{s.base, s.many}
 	s.base, s.many = len(s.stack), nil
@@ -36,6 +44,11 @@ func (s *nameSet) enter() nameScope {
 
 func (s *nameSet) leave(outer nameScope) {
 	s.stack = s.stack[:s.base]
+	if s.base == 0 { // the outermost object ends
+		clear(s.room[:])
+		nameRooms.Put(s.room)
+		s.stack, s.room = nil, nil
+	}
 	s.base, s.many = outer.base, outer.many
 }
 

@@ -24,17 +24,11 @@ func (e *Executor) execute(ctx context.Context, d *gateway.Decision, first *exec
 	acting := context.WithoutCancel(ctx)
 	e.approvals.Ask(ctx, d)
 	approved, refused := e.door.Approve(d, gateway.ModeCall)
-	executions := make([]*execution.Call, len(approved))
-	for i, a := range approved {
-		executions[i] = e.executions.New(a.Call()) // a text has no call
-		if i == 0 && first != nil && a.Call() != nil {
-			executions[i] = first
-		}
-	}
+	executions := e.executions.All(approved, first)
 	if refused == nil {
 		refused = execution.PersistAll(acting, approved, executions)
 	}
-	outcomes := execution.Outcomes(d, refused, func(i int) Outcome { return executions[i].Execute(ctx, acting, approved[i]) })
+	outcomes := execution.ExecuteAll(ctx, acting, d, refused, approved, executions)
 	for i := range outcomes {
 		// Handle waits for a call that has a deadline, and ends its trace then.
 		if outcomes[i].Pending && first == nil {

@@ -41,7 +41,7 @@ func (e *Executor) HandleAdmittedWaiting(ctx context.Context, a *gateway.Admissi
 
 // handle is Handle for a request whose caller was identified. While it waits for people, it
 // holds neither its key nor a slot.
-func (e *Executor) handle(ctx context.Context, o *gateway.Opened, key string, w Wait) Outcome {
+func (e *Executor) handle(ctx context.Context, o gateway.Opened, key string, w Wait) Outcome {
 	until := e.now().Add(w.For)
 	for {
 		outcome, d := e.attempt(ctx, o, key)
@@ -57,7 +57,7 @@ func (e *Executor) handle(ctx context.Context, o *gateway.Opened, key string, w 
 
 // attempt claims the key of a request, judges it and executes its call. The decision is nil
 // where the request was not judged.
-func (e *Executor) attempt(ctx context.Context, o *gateway.Opened, key string) (Outcome, *gateway.Decision) {
+func (e *Executor) attempt(ctx context.Context, o gateway.Opened, key string) (Outcome, *gateway.Decision) {
 	opened := o.Calls()
 	if len(opened) == 0 { // the caller was refused
 		return e.Execute(ctx, o.Judge(ctx))[0], nil
@@ -98,6 +98,6 @@ func (e *Executor) attempt(ctx context.Context, o *gateway.Opened, key string) (
 }
 
 // refuse refuses a request before it is judged.
-func (e *Executor) refuse(ctx context.Context, o *gateway.Opened, refused *refusal.Error) Outcome {
+func (e *Executor) refuse(ctx context.Context, o gateway.Opened, refused *refusal.Error) Outcome {
 	return e.Execute(ctx, o.Refuse(ctx, refused))[0]
 }

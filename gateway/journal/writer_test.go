@@ -108,3 +108,17 @@ func TestDeferredOutcomesAreBounded(t *testing.T) {
 		}
 	})
 }
+
+// TestDigests: each is that of its bytes, and stays so whatever is made after it.
+func TestDigests(t *testing.T) {
+	var digests Digests
+	var made []string
+	for i := range 10 {
+		made = append(made, digests.Of([]byte{byte(i)}))
+	}
+	for i, got := range made {
+		if want := Digest([]byte{byte(i)}); got != want {
+			t.Errorf("digest %d: %s, want %s", i, got, want)
+		}
+	}
+}

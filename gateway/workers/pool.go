@@ -74,9 +74,10 @@ func New(engine Engine, idle int) *Pool {
 // HasEngine reports whether there is an engine.
 func (p *Pool) HasEngine() bool { return p != nil && p.engine != nil }
 
-// Run runs the engine. ok is false where it does not answer in time, or before ctx ends.
-func (p *Pool) Run(ctx context.Context, task tool.Call, within time.Duration) (a Answer, ok bool) {
-	bounded := deadline.WithTimeout(ctx, within)
+// Run runs the engine. ok is false where it does not answer in time, or before ctx ends. room is for the
+// context that the engine is given.
+func (p *Pool) Run(ctx context.Context, task tool.Call, within time.Duration, room *deadline.Context) (a Answer, ok bool) {
+	bounded := room.WithTimeout(ctx, within)
 	defer bounded.Cancel()
 	j := job{bounded, task}
 	if p.bounded(task.Run) {
@@ -132,8 +133,13 @@ func (p *Pool) keep(w *worker) {
 
 // answer runs the engine, and answers even where it ends the goroutine.
 func (w *worker) answer(engine Engine, j job) {
-	a := Answer{Err: refuse.AfterDispatch(refusal.Execute, errors.New("the engine ended its goroutine")), lost: true}
-	defer func() { w.answers <- a }()
+	a := Answer{lost: true}
+	defer func() {
+		if a.lost {
+			a.Err = refuse.AfterDispatch(refusal.Execute, errors.New("the engine ended its goroutine"))
+		}
+		w.answers <- a
+	}()
 	a = runGuarded(engine, j)
 }
 

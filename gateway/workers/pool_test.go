@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway/workers"
+	"github.com/callgate/callgate/internal/deadline"
 	"github.com/callgate/callgate/tool"
 )
 
@@ -36,7 +37,7 @@ func TestHungWorkerAfterAnother(t *testing.T) {
 					if i%20 == 0 {
 						task.ID = "hangs"
 					}
-					p.Run(context.Background(), task, time.Millisecond)
+					p.Run(context.Background(), task, time.Millisecond, new(deadline.Context))
 				}
 			})
 		}

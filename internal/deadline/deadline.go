@@ -28,11 +28,24 @@ func WithTimeout(parent context.Context, timeout time.Duration) *Context {
 }
 
 // At returns a context that ends at a time. Cancel it once its work has ended.
-func At(parent context.Context, at time.Time) *Context {
+func At(parent context.Context, at time.Time) *Context { return new(Context).begin(parent, at) }
+
+// WithTimeout is the function of that name, in the memory of c where c is the zero value. Work that
+// has room for its contexts saves their allocations; whoever was given c may keep it. It must not be
+// called twice at the same time.
+func (c *Context) WithTimeout(parent context.Context, timeout time.Duration) *Context {
+	if c.parent != nil {
+		return WithTimeout(parent, timeout)
+	}
+	return c.begin(parent, time.Now().Add(timeout))
+}
+
+func (c *Context) begin(parent context.Context, at time.Time) *Context {
 	if outer, ok := parent.Deadline(); ok && outer.Before(at) {
 		at = outer
 	}
-	return &Context{parent: parent, at: at}
+	c.parent, c.at = parent, at
+	return c
 }
 
 // Cancel ends the context.

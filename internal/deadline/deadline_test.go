@@ -98,6 +98,30 @@ func TestOneAllocation(t *testing.T) {
 	}
 }
 
+// TestRoom: a context in the memory of its work takes no other, and one that was used already is left to
+// whoever has it.
+func TestRoom(t *testing.T) {
+	ctx := context.Background()
+	rooms := make([]deadline.Context, 101)
+	if n := testing.AllocsPerRun(100, func() {
+		rooms[0].WithTimeout(ctx, time.Second).Cancel()
+		rooms = rooms[1:]
+	}); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+	var room deadline.Context
+	first := room.WithTimeout(ctx, time.Hour)
+	first.Cancel()
+	second := room.WithTimeout(ctx, time.Minute)
+	defer second.Cancel()
+	if first != &room || second == &room {
+		t.Errorf("the room is at %p, the contexts at %p and %p", &room, first, second)
+	}
+	if !errors.Is(first.Err(), context.Canceled) || second.Err() != nil {
+		t.Errorf("the first: %v; the second: %v", first.Err(), second.Err())
+	}
+}
+
 func TestTimeOnly(t *testing.T) {
 	cancelled, cancel := context.WithCancel(context.Background())
 	defer cancel()

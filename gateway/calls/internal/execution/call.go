@@ -19,6 +19,7 @@ import (
 	"github.com/callgate/callgate/gateway/calls/internal/stored"
 	"github.com/callgate/callgate/gateway/journal"
 	"github.com/callgate/callgate/gateway/workers"
+	"github.com/callgate/callgate/internal/deadline"
 )
 
 // Deps are the parts that executions use.
@@ -81,10 +82,32 @@ type Call struct {
 	onEnded       func()       // is called once the store has said how it ended; may be nil
 	// Metadata are kept of its end beside the result.
 	Metadata stored.Metadata
+
+	// Room for what most calls need once: their contexts of the store, and the lists of a decision that
+	// has one call.
+	persisting, dispatching, ending deadline.Context
+	list                            [1]*Call
+	outcomes                        [1]Outcome
 }
 
 // New returns the execution of a call; a text has no call.
 func (r *Runtime) New(call *gateway.Call) *Call { return &Call{Call: call, runtime: r} }
+
+// All returns the executions of the calls of a decision. first, which may be nil, is that of the first
+// call where there is one already.
+func (r *Runtime) All(approved []gateway.Approved, first *Call) []*Call {
+	if len(approved) == 0 {
+		return nil
+	}
+	if first == nil || approved[0].Call() == nil {
+		first = r.New(approved[0].Call())
+	}
+	all := append(first.list[:0], first)
+	for _, a := range approved[1:] {
+		all = append(all, r.New(a.Call()))
+	}
+	return all
+}
 
 // Restore returns a stored call: enough to record its outcome and, if its tool has not
 // changed, to run it again.

@@ -13,7 +13,6 @@ import (
 	"github.com/callgate/callgate/gateway/calls/internal/stored"
 	"github.com/callgate/callgate/gateway/journal"
 	"github.com/callgate/callgate/gateway/refuse"
-	"github.com/callgate/callgate/internal/deadline"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/tool"
@@ -27,6 +26,11 @@ const finishWait = 2 * time.Second
 // Finish wraps the tool's output and ends the call. The caller gets the result unless ctx
 // has ended.
 func (c *Call) Finish(ctx context.Context, output tool.Result, err error, start time.Time) Outcome {
+	return c.finish(ctx, context.WithoutCancel(ctx), output, err, start)
+}
+
+// finish is Finish with the context of what does not end with ctx.
+func (c *Call) finish(ctx, acting context.Context, output tool.Result, err error, start time.Time) Outcome {
 	o := Outcome{CallID: c.ID()}
 	returned := c.Trace().Start()
 	c.Trace().Add(string(refusal.Execute), start, returned, refusal.From(refusal.Execute, err))
@@ -60,7 +64,7 @@ func (c *Call) Finish(ctx context.Context, output tool.Result, err error, start 
 		}
 	}
 	r.Micros = c.runtime.now().Sub(start).Microseconds()
-	return c.commit(ctx, o, r)
+	return c.commit(acting, ctx.Err() == nil && c.stored == nil, o, r)
 }
 
 // afterDispatch returns the refusal for an error of a dispatched call: if the error is no
@@ -88,24 +92,18 @@ func AuditOutcome(code refusal.Code) audit.Outcome {
 // call, the store accepts one of them, and that one writes the journal. If the store does
 // not answer in time, commit does not return the result, since another may stand: the
 // outcome is pending, and commit retries in the background.
-func (c *Call) commit(ctx context.Context, o Outcome, r audit.Record) Outcome {
+func (c *Call) commit(ctx context.Context, deliver bool, o Outcome, r audit.Record) Outcome {
 	ending := store.Ending{
 		State: store.Done, Answer: store.Answer{Result: o.Result, Status: o.Status},
-		Attempt: c.runtime.newAttempt(), Deliver: ctx.Err() == nil && c.stored == nil,
+		Attempt: c.runtime.newAttempt(), Deliver: deliver,
 		Awaited: c.Metadata.Questions != nil, Metadata: c.Metadata.EncodeEnding(),
 	}
 	if r.Outcome == audit.Unknown || o.Refusal != nil && o.Refusal.Code == refusal.OutcomeUnknown {
 		ending.State = store.Unknown
 	}
-	ctx = context.WithoutCancel(ctx)
-	prior, err := c.tryFinish(ctx, ending, r)
+	prior, err := c.tryFinish(ctx, &ending, &r)
 	if err != nil {
-		waiting, cancel := context.WithTimeout(ctx, finishWait)
-		defer cancel()
-		err = journal.Retry(waiting, journal.RetryInterval/5, func() (err error) {
-			prior, err = c.tryFinish(ctx, ending, r)
-			return err
-		})
+		prior, err = c.retryFinish(ctx, ending, r)
 	}
 	switch {
 	case err == nil && prior == nil:
@@ -115,21 +113,38 @@ func (c *Call) commit(ctx context.Context, o Outcome, r audit.Record) Outcome {
 		c.endedByOther = true
 		return c.priorOutcome(ctx, prior)
 	}
-	ending.Deliver = false
 	c.FinishTrace(gateway.VerdictCall, nil, "", 0, nil)
+	c.finishLater(ctx, ending, r)
+	return Outcome{CallID: c.ID(), Pending: true, Status: http.StatusAccepted}
+}
+
+// retryFinish repeats tryFinish, for as long as the caller waits for it.
+func (c *Call) retryFinish(ctx context.Context, ending store.Ending, r audit.Record) (prior *stored.Call, err error) {
+	waiting, cancel := context.WithTimeout(ctx, finishWait)
+	defer cancel()
+	err = journal.Retry(waiting, journal.RetryInterval/5, func() (err error) {
+		prior, err = c.tryFinish(ctx, &ending, &r)
+		return err
+	})
+	return prior, err
+}
+
+// finishLater repeats tryFinish in the background. The caller does not get the result.
+func (c *Call) finishLater(ctx context.Context, ending store.Ending, r audit.Record) {
+	ending.Deliver = false
 	c.runtime.journal.Go(func() {
 		_ = journal.Retry(ctx, journal.RetryInterval, func() error {
-			_, err := c.tryFinish(ctx, ending, r)
+			_, err := c.tryFinish(ctx, &ending, &r)
 			return err
 		})
 	})
-	return Outcome{CallID: c.ID(), Pending: true, Status: http.StatusAccepted}
 }
 
 // newAttempt returns a unique name for one attempt to end a call, beginning with this
 // process's.
 func (r *Runtime) newAttempt() string {
-	return r.process + strconv.FormatUint(r.attempts.Add(1), 10)
+	var room [128]byte
+	return string(strconv.AppendUint(append(room[:0], r.process...), r.attempts.Add(1), 10))
 }
 
 // EndedBefore reports whether a call was ended by an earlier process that wrote this journal.
@@ -139,8 +154,8 @@ func (r *Runtime) EndedBefore(call *stored.Call) bool {
 
 // tryFinish asks the store once to end a call. Its error is that the store did not reply; prior
 // is the call if another process has ended it before, whose outcome applies then.
-func (c *Call) tryFinish(ctx context.Context, ending store.Ending, r audit.Record) (prior *stored.Call, unanswered error) {
-	bounded := deadline.WithTimeout(ctx, gateway.StoreWait)
+func (c *Call) tryFinish(ctx context.Context, ending *store.Ending, r *audit.Record) (prior *stored.Call, unanswered error) {
+	bounded := c.ending.WithTimeout(ctx, gateway.StoreWait)
 	defer bounded.Cancel()
 	defer func() {
 		if unanswered == nil && c.onEnded != nil {
@@ -148,7 +163,7 @@ func (c *Call) tryFinish(ctx context.Context, ending store.Ending, r audit.Recor
 		}
 	}()
 	start := c.Trace().Start()
-	found, err := c.runtime.calls.Finish(bounded, c.ID(), ending)
+	found, err := c.runtime.calls.Finish(bounded, c.ID(), *ending)
 	switch {
 	case errors.Is(err, store.ErrEnded):
 		c.Trace().StoreStep(ctx, start, nil)
@@ -163,7 +178,7 @@ func (c *Call) tryFinish(ctx context.Context, ending store.Ending, r audit.Recor
 		c.runtime.observer.Ended(string(r.Outcome), time.Duration(r.Micros)*time.Microsecond, agent, tool)
 	}
 	written := c.Trace().Start()
-	c.runtime.journal.Outcome(r, c.runtime.Acquit(found))
+	c.runtime.journal.Outcome(*r, c.runtime.Acquit(found))
 	c.Trace().Step(string(refusal.Log), written, nil)
 	return nil, nil
 }

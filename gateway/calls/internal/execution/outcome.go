@@ -80,8 +80,13 @@ func httpStatus(refused *refusal.Error) int {
 // Outcomes returns the outcome of each input: end gives those of the calls, unless first
 // refuses them all.
 func Outcomes(d *gateway.Decision, first *refusal.Error, end func(i int) Outcome) []Outcome {
-	outcomes := make([]Outcome, len(d.Reports))
-	for i, r := range d.Reports {
+	return outcomesIn(nil, d, first, end)
+}
+
+// outcomesIn is Outcomes in the memory of a list.
+func outcomesIn(outcomes []Outcome, d *gateway.Decision, first *refusal.Error, end func(i int) Outcome) []Outcome {
+	for i := range d.Reports {
+		r := &d.Reports[i]
 		o := Outcome{CallID: r.CallID}
 		switch {
 		case first != nil:
@@ -90,7 +95,7 @@ func Outcomes(d *gateway.Decision, first *refusal.Error, end func(i int) Outcome
 				o.Refusal = first
 			}
 			o.Status = httpStatus(o.Refusal)
-			o.SetResult(RefusedResult(r, o.Refusal))
+			o.SetResult(RefusedResult(*r, o.Refusal))
 			if o.ApprovalRequest = r.ApprovalRequest; o.ApprovalRequest != nil {
 				o.CallID = o.ApprovalRequest.ID
 			}
@@ -102,7 +107,7 @@ func Outcomes(d *gateway.Decision, first *refusal.Error, end func(i int) Outcome
 		default:
 			o = end(i)
 		}
-		outcomes[i] = o
+		outcomes = append(outcomes, o)
 	}
 	return outcomes
 }

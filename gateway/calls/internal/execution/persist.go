@@ -8,7 +8,6 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls/internal/stored"
 	"github.com/callgate/callgate/gateway/refuse"
-	"github.com/callgate/callgate/internal/deadline"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 )
@@ -16,7 +15,10 @@ import (
 // PersistAll stores the calls of a decision before the first is dispatched: all, or none, and
 // then all of them end here.
 func PersistAll(ctx context.Context, approved []gateway.Approved, executions []*Call) *refusal.Error {
-	bounded := deadline.WithTimeout(ctx, gateway.StoreWait)
+	if len(executions) == 0 {
+		return nil
+	}
+	bounded := executions[0].persisting.WithTimeout(ctx, gateway.StoreWait)
 	defer bounded.Cancel()
 	for i, c := range executions {
 		if c.opened || c.Call == nil {

@@ -13,12 +13,21 @@ import (
 	"github.com/callgate/callgate/gateway/events"
 	"github.com/callgate/callgate/gateway/journal"
 	"github.com/callgate/callgate/gateway/refuse"
-	"github.com/callgate/callgate/internal/deadline"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/store/approval"
 	"github.com/callgate/callgate/tool"
 )
+
+// ExecuteAll executes the calls of a decision one after the other, unless it is refused, and returns the
+// outcome of each input.
+func ExecuteAll(ctx, acting context.Context, d *gateway.Decision, refused *refusal.Error, approved []gateway.Approved, executions []*Call) []Outcome {
+	var room []Outcome
+	if len(executions) > 0 {
+		room = executions[0].outcomes[:0]
+	}
+	return outcomesIn(room, d, refused, func(i int) Outcome { return executions[i].Execute(ctx, acting, approved[i]) })
+}
 
 // Execute dispatches one call and returns its outcome. The caller waits until ctx ends; the
 // call continues with acting, which does not.
@@ -34,13 +43,13 @@ func (c *Call) Execute(ctx, acting context.Context, a gateway.Approved) Outcome 
 	if err == nil && output.Pending {
 		return c.markPending(ctx, output, start)
 	}
-	return c.Finish(ctx, output, err, start)
+	return c.finish(ctx, acting, output, err, start)
 }
 
 // MarkDispatched stores durably that the tool is about to be called. With an error the tool
 // must not be called.
 func (c *Call) MarkDispatched(ctx context.Context) error {
-	bounded := deadline.WithTimeout(ctx, gateway.StoreWait)
+	bounded := c.dispatching.WithTimeout(ctx, gateway.StoreWait)
 	defer bounded.Cancel()
 	task := c.StoreTask()
 	start := c.Trace().Start()
