@@ -58,11 +58,21 @@ func (c *Client) Run(ctx context.Context, call tool.Call) (tool.Result, *refusal
 	if err := c.out.CheckAddresses(target, call.Run.Addresses); err != nil {
 		return tool.Result{}, refuse.Unavailable("%s: %w", call.Tool, err)
 	}
-	return c.out.Run(ctx, call, func() (tool.Result, *outbound.Failure) { return c.attempt(ctx, sent, call) })
+	s := &sending{out: c.out, ctx: ctx, call: call, requestTemplate: sent}
+	return c.out.Run(ctx, call, s.attempt)
+}
+
+// sending is one call on its way: what all of its attempts share.
+type sending struct {
+	out  *outbound.Client
+	ctx  context.Context
+	call tool.Call
+	requestTemplate
 }
 
 // attempt sends the call once and reads the response.
-func (c *Client) attempt(ctx context.Context, sent *requestTemplate, call tool.Call) (result tool.Result, f *outbound.Failure) {
+func (s *sending) attempt() (result tool.Result, f *outbound.Failure) {
+	ctx, call := s.ctx, &s.call
 	dispatched := false
 	defer safe.Catch(func(panicked error) {
 		if what := panicked.Error(); dispatched && !refuse.Retryable(call.Effect) {
@@ -71,29 +81,29 @@ func (c *Client) attempt(ctx context.Context, sent *requestTemplate, call tool.C
 			f = outbound.UnsentFailure(refuse.Internal(what))
 		}
 	})
-	request, err := sent.newRequest(ctx, call)
+	request, err := s.newRequest(ctx, call)
 	if err != nil {
 		return tool.Result{}, outbound.UnsentFailure(refuse.Unavailable("no request can be made of %s", call.Tool))
 	}
-	if err := c.out.Authorize(request, call.Run.Credential); err != nil {
-		return tool.Result{}, outbound.CredentialFailure(ctx, call, err)
+	if err := s.out.Authorize(request, call.Run.Credential); err != nil {
+		return tool.Result{}, outbound.CredentialFailure(ctx, *call, err)
 	}
 	dispatched = true // until Send says otherwise: it may panic half-way
-	response, dispatched, err := c.out.Send(request, call.Run.Addresses, !refuse.Retryable(call.Effect))
+	response, dispatched, err := s.out.Send(request, call.Run.Addresses, !refuse.Retryable(call.Effect))
 	if err != nil {
-		return tool.Result{}, outbound.ConnectionFailure(ctx, call, outbound.Origin(sent.target), err, dispatched)
+		return tool.Result{}, outbound.ConnectionFailure(ctx, *call, outbound.Origin(s.target), err, dispatched)
 	}
 	defer response.Body.Close()
 	if response.StatusCode < 200 || response.StatusCode > 299 {
-		return tool.Result{}, c.out.ResponseFailure(call, response)
+		return tool.Result{}, s.out.ResponseFailure(*call, response)
 	}
-	if sent.method == http.MethodHead {
+	if s.method == http.MethodHead {
 		return tool.Result{}, nil // the response to HEAD has no body, regardless of its headers
 	}
-	result, refused, err := outbound.ReadResult(response, call)
+	result, refused, err := outbound.ReadResult(response, *call)
 	switch {
 	case err != nil:
-		return tool.Result{}, outbound.ConnectionFailure(ctx, call, outbound.Origin(sent.target), err, true)
+		return tool.Result{}, outbound.ConnectionFailure(ctx, *call, outbound.Origin(s.target), err, true)
 	case refused != nil:
 		return tool.Result{}, outbound.FinalFailure(refused)
 	}

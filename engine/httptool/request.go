@@ -29,23 +29,23 @@ type requestTemplate struct {
 // newRequestTemplate makes the request of a call. Without a method it is a POST of the
 // arguments; with one, each argument has its place. An argument that does not fit is
 // refused for the model, and nothing is sent.
-func newRequestTemplate(target *url.URL, call tool.Call) (*requestTemplate, *refusal.Error) {
+func newRequestTemplate(target *url.URL, call tool.Call) (requestTemplate, *refusal.Error) {
 	if call.Run.Method == "" {
-		return &requestTemplate{method: http.MethodPost, target: target, body: call.Arguments}, nil
+		return requestTemplate{method: http.MethodPost, target: target, body: call.Arguments}, nil
 	}
 	arguments, err := strictjson.Object(call.Arguments, strictjson.AnyDepth)
 	if err != nil {
-		return nil, refuse.Internal("the arguments that were judged are no JSON object")
+		return requestTemplate{}, refuse.Internal("the arguments that were judged are no JSON object")
 	}
 	f := requestBuilder{call: call, arguments: arguments, requestTemplate: requestTemplate{method: call.Run.Method, header: http.Header{}}}
 	f.build(target)
 	switch {
 	case f.refused != nil:
-		return nil, f.refused
+		return requestTemplate{}, f.refused
 	case f.placed < len(arguments):
-		return nil, refuse.Unavailable("%s: an argument has no place in the request, so nothing was sent", call.Tool)
+		return requestTemplate{}, refuse.Unavailable("%s: an argument has no place in the request, so nothing was sent", call.Tool)
 	}
-	return &f.requestTemplate, nil
+	return f.requestTemplate, nil
 }
 
 // The headers that every request has. They are shared by requests, and not changed.
@@ -57,7 +57,7 @@ var (
 )
 
 // newRequest makes the request of one attempt.
-func (o *requestTemplate) newRequest(ctx context.Context, call tool.Call) (*http.Request, error) {
+func (o *requestTemplate) newRequest(ctx context.Context, call *tool.Call) (*http.Request, error) {
 	header := make(http.Header, 8)
 	header["Accept"], header["Accept-Encoding"] = acceptHeader, encodingHeader
 	header["User-Agent"] = userAgentHeader

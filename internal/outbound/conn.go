@@ -212,6 +212,10 @@ func (c *conn) readHead(request *http.Request, trace *httptrace.ClientTrace) (*h
 		}
 		trace.GotFirstResponseByte()
 	}
+	if response, err := readPlain(c.reader, request); response != nil || err != nil {
+		c.headLeft = math.MaxInt64
+		return response, err
+	}
 	for {
 		response, err := http.ReadResponse(c.reader, request)
 		if err != nil {

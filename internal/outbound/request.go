@@ -42,13 +42,13 @@ func RequestWith(ctx context.Context, method string, target *url.URL, header htt
 		}
 		target = &rooted
 	}
-	request := http.Request{
+	request := (&http.Request{
 		Method: method, URL: target, Host: strings.TrimSuffix(target.Host, ":"), Header: header, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-	}
+	}).WithContext(ctx)
 	if body != nil {
-		SetBody(&request, body)
+		SetBody(request, body)
 	}
-	return request.WithContext(ctx)
+	return request
 }
 
 // EncodeWith encodes a struct as an object that begins with one more member. The value of

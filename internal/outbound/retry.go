@@ -35,7 +35,9 @@ type attempts struct {
 func withRetries(ctx context.Context, call tool.Call, breaker *breaker, attempt func() (tool.Result, *Failure)) (tool.Result, *refusal.Error) {
 	a := attempts{breaker: breaker, attempt: attempt, call: call}
 	if failure := a.try(); failure != nil && refuse.Retryable(call.Effect) {
-		a.retry(ctx, failure)
+		again := a // apart, so that a call without failure takes no memory for it
+		again.retry(ctx, failure)
+		a = again
 	}
 	a.result.Attempts = a.made
 	if a.last != nil {

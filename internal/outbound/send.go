@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/callgate/callgate/internal/ascii"
@@ -63,8 +64,12 @@ func (o *Client) Send(request *http.Request, addresses []string, once bool) (res
 	}
 	own := (ok || empty) && (s.tls == nil || s.protocols.Load() <= most)
 	if own {
-		if encoded, ok := encodeRequest(request, data); ok {
+		room := encodings.Get().(*[]byte)
+		if encoded, ok := encodeRequest((*room)[:0], request, data); ok {
 			response, sent, err = s.exchange(request, encoded, once)
+			// Whatever came of it, nothing writes any more.
+			*room = encoded
+			encodings.Put(room)
 			if !errors.Is(err, errNotHTTP1) {
 				return response, sent, err
 			}
@@ -128,9 +133,12 @@ func expectsBody(method string) bool {
 	return method == http.MethodPost || method == http.MethodPut || method == http.MethodPatch
 }
 
-// encodeRequest encodes a request as net/http writes it. It is false for a request that
+// encodings is the memory of encoded requests, which are written when Send returns.
+var encodings = sync.Pool{New: func() any { return new([]byte) }}
+
+// encodeRequest appends a request to b as net/http writes it. It is false for a request that
 // net/http would refuse or write in another way: that one is left to net/http.
-func encodeRequest(request *http.Request, data []byte) ([]byte, bool) {
+func encodeRequest(b []byte, request *http.Request, data []byte) ([]byte, bool) {
 	target := request.URL.RequestURI()
 	host := request.URL.Host
 	if scheme := request.URL.Scheme; scheme != "http" && scheme != "https" || target[0] != '/' {
@@ -152,7 +160,7 @@ func encodeRequest(request *http.Request, data []byte) ([]byte, bool) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	b := make([]byte, 0, 512+len(target)+len(data))
+	b = slices.Grow(b, 512+len(target)+len(data))
 	b = append(append(append(b, request.Method...), ' '), target...)
 	b = append(append(b, " HTTP/1.1\r\nHost: "...), host...)
 	b = append(append(b, "\r\nUser-Agent: "...), cmp.Or(request.UserAgent(), "callgate")...)

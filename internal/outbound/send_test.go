@@ -33,7 +33,7 @@ func FuzzEncodeRequest(f *testing.F) {
 		request.Header.Set("User-Agent", "callgate")
 		request.Header["Accept"] = []string{"application/json"}
 		request.Header[name] = []string{value}
-		encoded, ok := encodeRequest(request, []byte(body))
+		encoded, ok := encodeRequest(nil, request, []byte(body))
 		if !ok {
 			t.Skip("left to net/http")
 		}

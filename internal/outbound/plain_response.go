@@ -1,0 +1,114 @@
+package outbound
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+const (
+	plainStatus     = "HTTP/1.1 200 OK\r\n"
+	maxPlainHeaders = 8
+)
+
+// plainResponse is a response, its header's values and its body in one piece of memory.
+type plainResponse struct {
+	http.Response
+	values [maxPlainHeaders]string
+	body   plainBody
+}
+
+// plainBody is a body of known length. Its end comes with its last byte, as with net/http.
+type plainBody struct{ io.LimitedReader }
+
+func (b *plainBody) Read(p []byte) (int, error) {
+	n, err := b.LimitedReader.Read(p)
+	switch {
+	case err == io.EOF && b.N > 0:
+		err = io.ErrUnexpectedEOF
+	case err == nil && n > 0 && b.N == 0:
+		err = io.EOF
+	}
+	return n, err
+}
+
+func (*plainBody) Close() error { return nil }
+
+// readPlain reads the head of a plain response, if the whole of it has come: a 200 with a length and a
+// few headers of which none changes how the rest is read. It returns what http.ReadResponse returns
+// for the same bytes, or nil, with nothing read, for a response that is to be read by that.
+func readPlain(from *bufio.Reader, request *http.Request) (*http.Response, error) {
+	if _, err := from.Peek(1); err != nil {
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, err
+	}
+	arrived, _ := from.Peek(from.Buffered())
+	end := bytes.Index(arrived, []byte("\r\n\r\n"))
+	if end < len(plainStatus) || string(arrived[:len(plainStatus)]) != plainStatus || request.Method != http.MethodPost && request.Method != http.MethodGet {
+		return nil, nil
+	}
+	r := &plainResponse{}
+	header, rest := make(http.Header, maxPlainHeaders), string(arrived[len(plainStatus):end])
+	length := int64(0)
+	for n, more := 0, true; more; n++ {
+		var line string
+		line, rest, more = strings.Cut(rest, "\r\n")
+		name, value, ok := strings.Cut(line, ": ")
+		if _, twice := header[name]; n == maxPlainHeaders || !ok || twice || !isPlainName(name) || !isPlainValue(value) {
+			return nil, nil
+		}
+		switch name {
+		case "Transfer-Encoding", "Trailer", "Connection", "Pragma", "Upgrade":
+			return nil, nil
+		case "Content-Length":
+			bytes, err := strconv.ParseUint(value, 10, 31)
+			if err != nil || bytes == 0 {
+				return nil, nil
+			}
+			length = int64(bytes)
+		}
+		r.values[n] = value
+		header[name] = r.values[n : n+1 : n+1]
+	}
+	if length == 0 {
+		return nil, nil
+	}
+	_, _ = from.Discard(end + len("\r\n\r\n")) // they are in the buffer
+	r.body.R, r.body.N = from, length
+	r.Response = http.Response{
+		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: header, Body: &r.body, ContentLength: length, Request: request,
+	}
+	return &r.Response, nil
+}
+
+// isPlainName reports whether the name of a header is spelled as net/http spells it.
+func isPlainName(name string) bool {
+	upper := true
+	for i := range len(name) {
+		c := name[i]
+		switch {
+		case c == '-' || c >= '0' && c <= '9':
+		case upper && c >= 'A' && c <= 'Z', !upper && c >= 'a' && c <= 'z':
+		default:
+			return false
+		}
+		upper = c == '-'
+	}
+	return name != ""
+}
+
+// isPlainValue reports whether the value of a header is visible ASCII, with spaces inside alone.
+func isPlainValue(value string) bool {
+	for i := range len(value) {
+		if c := value[i]; c < ' ' || c > '~' {
+			return false
+		}
+	}
+	return value != "" && value[0] != ' ' && value[len(value)-1] != ' '
+}

@@ -1,0 +1,119 @@
+package outbound
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+var plainHeads = []string{
+	"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nDate: Sat, 28 Nov 2026 16:00:00 GMT\r\nContent-Length: 2\r\n\r\n{}",
+	"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n{}",
+	"HTTP/1.1 200 OK\r\nServer: a\r\nX-9a: b c\r\nContent-Length: 1\r\nKeep-Alive: timeout=5\r\n\r\n12",
+}
+
+// otherHeads are left to net/http.
+var otherHeads = []string{
+	"",
+	"HTTP/1.1 200 OK\r\n\r\n",
+	"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n",
+	"HTTP/1.1 200 OK\nContent-Length: 2\n\n{}",
+	"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+	"HTTP/1.1 200 Fine\r\nContent-Length: 2\r\n\r\n{}",
+	"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+	"HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 2\r\n\r\n{}",
+	"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n{}",
+	"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+	"HTTP/1.1 200 OK\r\nContent-Length: +2\r\n\r\n{}",
+	"HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\n\r\n{}",
+	"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n{}",
+	"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}",
+	"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+	"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}",
+	"HTTP/1.1 200 OK\r\nTrailer: X-A\r\nContent-Length: 2\r\n\r\n{}",
+	"HTTP/1.1 200 OK\r\nPragma: no-cache\r\nContent-Length: 2\r\n\r\n{}",
+	"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}",
+	"HTTP/1.1 200 OK\r\nX-A: b\r\n c\r\nContent-Length: 2\r\n\r\n{}",
+	"HTTP/1.1 200 OK\r\nX-A: b\nConnection: close\r\nContent-Length: 2\r\n\r\n{}",
+	"HTTP/1.1 200 OK\r\nX-A:b\r\nContent-Length: 2\r\n\r\n{}",
+	"HTTP/1.1 200 OK\r\nX-A : b\r\nContent-Length: 2\r\n\r\n{}",
+	"HTTP/1.1 200 OK\r\nX-A: \r\nContent-Length: 2\r\n\r\n{}",
+	"HTTP/1.1 200 OK\r\nX-A: \xff\r\nContent-Length: 2\r\n\r\n{}",
+	"HTTP/1.1 200 OK\r\nX-A: b \r\nContent-Length: 2\r\n\r\n{}",
+	"HTTP/1.1 200 OK\r\nA: 1\r\nB: 1\r\nC: 1\r\nD: 1\r\nE: 1\r\nF: 1\r\nG: 1\r\nH: 1\r\nContent-Length: 2\r\n\r\n{}",
+}
+
+// samePlain compares readPlain with http.ReadResponse, and reports whether it has read the head.
+func samePlain(t *testing.T, method string, wire []byte) bool {
+	t.Helper()
+	request := &http.Request{Method: method}
+	ours, theirs := bufio.NewReader(bytes.NewReader(wire)), bufio.NewReader(bytes.NewReader(wire))
+	got, err := readPlain(ours, request)
+	if err == nil && got == nil {
+		if left, _ := io.ReadAll(ours); !bytes.Equal(left, wire) {
+			t.Errorf("%q was left to net/http, and %q of it is left", wire, left)
+		}
+		return false
+	}
+	want, wanted := http.ReadResponse(theirs, request)
+	if err != nil || wanted != nil {
+		if err != wanted { //nolint:errorlint // no less than the same
+			t.Fatalf("%q: %v, want %v", wire, err, wanted)
+		}
+		return false
+	}
+	gotBody, gotErr := io.ReadAll(iotest.OneByteReader(got.Body))
+	wantBody, wantErr := io.ReadAll(iotest.OneByteReader(want.Body))
+	if !bytes.Equal(gotBody, wantBody) || gotErr != wantErr { //nolint:errorlint // likewise
+		t.Errorf("%q: the body is %q, %v, want %q, %v", wire, gotBody, gotErr, wantBody, wantErr)
+	}
+	got.Body, want.Body = nil, nil
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%q: found\n%+v, want\n%+v", wire, got, want)
+	}
+	gotLeft, _ := io.ReadAll(ours)
+	wantLeft, _ := io.ReadAll(theirs)
+	if !bytes.Equal(gotLeft, wantLeft) {
+		t.Errorf("%q: %q is left, want %q", wire, gotLeft, wantLeft)
+	}
+	return true
+}
+
+func TestReadPlain(t *testing.T) {
+	for _, wire := range plainHeads {
+		if !samePlain(t, http.MethodPost, []byte(wire)) {
+			t.Errorf("%q was left to net/http", wire)
+		}
+		if samePlain(t, http.MethodHead, []byte(wire)) {
+			t.Errorf("%q was read, for HEAD", wire)
+		}
+	}
+	for _, wire := range otherHeads {
+		if samePlain(t, http.MethodPost, []byte(wire)) {
+			t.Errorf("%q was read", wire)
+		}
+	}
+	if samePlain(t, http.MethodPost, []byte("HTTP/1.1 200 OK\r\nX-A: "+strings.Repeat("a", 5000)+"\r\nContent-Length: 2\r\n\r\n{}")) {
+		t.Error("a head longer than the buffer was read")
+	}
+}
+
+// FuzzReadPlain: whatever comes, it is left to net/http or read as net/http reads it.
+func FuzzReadPlain(f *testing.F) {
+	for _, wire := range append(plainHeads, otherHeads...) {
+		f.Add(true, []byte(wire))
+	}
+	f.Fuzz(func(t *testing.T, post bool, wire []byte) {
+		method := http.MethodGet
+		if post {
+			method = http.MethodPost
+		}
+		samePlain(t, method, wire)
+	})
+}
