@@ -27,7 +27,7 @@ type plainBody struct{ io.LimitedReader }
 func (b *plainBody) Read(p []byte) (int, error) {
 	n, err := b.LimitedReader.Read(p)
 	switch {
-	case err == io.EOF && b.N > 0:
+	case err == io.EOF && b.N > 0: //nolint:errorlint // as net/http compares it
 		err = io.ErrUnexpectedEOF
 	case err == nil && n > 0 && b.N == 0:
 		err = io.EOF
@@ -66,11 +66,7 @@ func readPlain(from *bufio.Reader, request *http.Request) (*http.Response, error
 		case "Transfer-Encoding", "Trailer", "Connection", "Pragma", "Upgrade":
 			return nil, nil
 		case "Content-Length":
-			bytes, err := strconv.ParseUint(value, 10, 31)
-			if err != nil || bytes == 0 {
-				return nil, nil
-			}
-			length = int64(bytes)
+			length = plainLength(value)
 		}
 		r.values[n] = value
 		header[name] = r.values[n : n+1 : n+1]
@@ -85,6 +81,14 @@ func readPlain(from *bufio.Reader, request *http.Request) (*http.Response, error
 		Header: header, Body: &r.body, ContentLength: length, Request: request,
 	}
 	return &r.Response, nil
+}
+
+// plainLength reads a length that is not 0 and that any int holds; 0 is another.
+func plainLength(value string) int64 {
+	if n, err := strconv.ParseUint(value, 10, 31); err == nil {
+		return int64(n)
+	}
+	return 0
 }
 
 // isPlainName reports whether the name of a header is spelled as net/http spells it.

@@ -63,14 +63,14 @@ func samePlain(t *testing.T, method string, wire []byte) bool {
 	}
 	want, wanted := http.ReadResponse(theirs, request)
 	if err != nil || wanted != nil {
-		if err != wanted { //nolint:errorlint // no less than the same
+		if err != wanted {
 			t.Fatalf("%q: %v, want %v", wire, err, wanted)
 		}
 		return false
 	}
 	gotBody, gotErr := io.ReadAll(iotest.OneByteReader(got.Body))
 	wantBody, wantErr := io.ReadAll(iotest.OneByteReader(want.Body))
-	if !bytes.Equal(gotBody, wantBody) || gotErr != wantErr { //nolint:errorlint // likewise
+	if !bytes.Equal(gotBody, wantBody) || gotErr != wantErr {
 		t.Errorf("%q: the body is %q, %v, want %q, %v", wire, gotBody, gotErr, wantBody, wantErr)
 	}
 	got.Body, want.Body = nil, nil
