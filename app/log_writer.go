@@ -7,10 +7,11 @@ import (
 )
 
 // LogWriter gathers the lines of a log and writes many of them at once: a system call for each
-// request would cost more than anything else of its answer but the network. A line waits
-// logDelay at most, and what has been gathered is written earlier once it is logBuffer long:
-// the writer of a line then waits until the log takes it, so that memory is bounded and no
-// line is lost. It is safe for concurrent use.
+// request would cost more than anything else of its answer but the network. A line that follows
+// none for logDelay is written before Write returns, since a timer would cost more than that;
+// any other waits logDelay at most, and what has been gathered is written earlier once it is
+// logBuffer long: the writer of a line then waits until the log takes it, so that memory is
+// bounded and no line is lost. It is safe for concurrent use.
 type LogWriter struct {
 	to      io.Writer
 	writing sync.Mutex // held while lines are written, so that they stay in order
@@ -19,6 +20,7 @@ type LogWriter struct {
 	lines  []byte
 	spare  []byte // to be used again once it was written
 	timer  *time.Timer
+	last   time.Time // when the last line was taken
 	closed bool
 }
 
@@ -36,16 +38,25 @@ func NewLogWriter(to io.Writer) *LogWriter {
 	return w
 }
 
-// Write takes whole lines, to be written soon. An error is one of lines before them.
+// Write takes whole lines, to be written soon. An error may be one of lines before them.
 func (w *LogWriter) Write(lines []byte) (int, error) {
+	now := time.Now()
 	w.mu.Lock()
+	idle := len(w.lines) == 0 && !w.closed && now.Sub(w.last) >= logDelay
+	w.last = now
+	// A log that takes nothing holds one writer so: the others find it at work.
+	if idle && w.writing.TryLock() {
+		w.mu.Unlock()
+		defer w.writing.Unlock()
+		return w.to.Write(lines)
+	}
 	if len(w.lines) == 0 && !w.closed {
 		w.timer.Reset(logDelay)
 	}
 	w.lines = append(w.lines, lines...)
-	now := w.closed || len(w.lines) >= logBuffer
+	full := w.closed || len(w.lines) >= logBuffer
 	w.mu.Unlock()
-	if now {
+	if full {
 		return len(lines), w.Flush()
 	}
 	return len(lines), nil

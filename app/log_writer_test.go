@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/callgate/callgate/app"
@@ -88,27 +89,71 @@ func TestLogWriterKeepsEveryLine(t *testing.T) {
 	}
 }
 
-// TestLogWriterWrites: a line appears by itself, and after Close at once.
+// TestLogWriterWrites: a line that follows none for 10 ms is in the file when Write returns; others
+// follow within 10 ms, together; after Close each is written at once.
 func TestLogWriterWrites(t *testing.T) {
-	var f file
-	w := app.NewLogWriter(&f)
-	fmt.Fprintln(w, "first")
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-		if text, _ := f.content(); text == "first\n" {
-			break
-		} else if time.Now().After(deadline) {
-			t.Fatalf("the file has %q", text)
+	synctest.Test(t, func(t *testing.T) {
+		var f file
+		w := app.NewLogWriter(&f)
+		wants := func(want string, writes int) {
+			t.Helper()
+			if text, n := f.content(); text != want || n != writes {
+				t.Errorf("the file has %q after %d writes, expected %q after %d", text, n, want, writes)
+			}
 		}
-	}
-	fmt.Fprintln(w, "second")
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	fmt.Fprintln(w, "third")
-	if text, _ := f.content(); text != "first\nsecond\nthird\n" {
-		t.Errorf("the file has %q", text)
-	}
+		fmt.Fprint(w, "1")
+		wants("1", 1)
+		for _, line := range []string{"2", "3", "4"} {
+			time.Sleep(3 * time.Millisecond)
+			fmt.Fprint(w, line)
+			wants("1", 1)
+		}
+		time.Sleep(4 * time.Millisecond)
+		synctest.Wait()
+		wants("1234", 2)
+		time.Sleep(5 * time.Millisecond) // 9 ms after the line before
+		fmt.Fprint(w, "5")
+		wants("1234", 2)
+		time.Sleep(10 * time.Millisecond)
+		synctest.Wait()
+		wants("12345", 3)
+		fmt.Fprint(w, "6")
+		wants("123456", 4)
+		fmt.Fprint(w, "7")
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		wants("1234567", 5)
+		fmt.Fprint(w, "8")
+		wants("12345678", 6)
+	})
 }
+
+// TestABlockedLogHoldsOneWriter: while the file takes nothing, a writer whose line is written at
+// once waits, and those after it do not; their lines follow its own.
+func TestABlockedLogHoldsOneWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		goOn := make(chan struct{})
+		var f file
+		w := app.NewLogWriter(writerFunc(func(p []byte) (int, error) { <-goOn; return f.Write(p) }))
+		go fmt.Fprint(w, "1")
+		synctest.Wait()
+		time.Sleep(time.Second)
+		fmt.Fprint(w, "2")
+		fmt.Fprint(w, "3")
+		close(goOn)
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if text, _ := f.content(); text != "123" {
+			t.Errorf("the file has %q", text)
+		}
+	})
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // TestLogWriterIsBounded: while the file takes nothing, writers wait once the buffer is full,
 // and nothing is lost.
@@ -142,20 +187,18 @@ func TestLogWriterIsBounded(t *testing.T) {
 	}
 }
 
-type failing struct{}
-
-func (failing) Write([]byte) (int, error) { return 0, errors.New("the disk is full") }
-
 // TestLogWriterFails: a file that fails costs lines, and never the writer.
 func TestLogWriterFails(t *testing.T) {
-	w := app.NewLogWriter(failing{})
-	if _, err := w.Direct().Write([]byte("line\n")); err == nil {
-		t.Error("the error of a direct line is hidden")
-	}
-	if _, err := w.Write([]byte("line\n")); err != nil {
-		t.Error(err)
-	}
-	if err := w.Close(); err == nil {
-		t.Error("the error of the last lines is hidden")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w := app.NewLogWriter(writerFunc(func([]byte) (int, error) { return 0, errors.New("the disk is full") }))
+		if _, err := w.Direct().Write([]byte("line\n")); err == nil {
+			t.Error("the error of a direct line is hidden")
+		}
+		if _, err := w.Write([]byte("line\n")); err != nil {
+			t.Error(err)
+		}
+		if err := w.Close(); err == nil {
+			t.Error("the error of the last lines is hidden")
+		}
+	})
 }
