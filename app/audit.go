@@ -13,7 +13,7 @@ import (
 // OpenAuditLog opens the audit log of a configuration. A failure that does not refuse calls
 // yet is logged; without a logger, it is dropped.
 func OpenAuditLog(c *configs.Config, logger *slog.Logger, wait time.Duration) (*audit.Log, error) {
-	o := audit.Options{Wait: wait, Record: audit.Content(c.Record), RotateBytes: c.RotateBytes}
+	o := audit.Options{Wait: wait, Record: audit.Content(c.Record), RotateBytes: c.RotateBytes, Preallocate: c.Preallocate}
 	if c.SignKey.IsSet() {
 		text, err := c.SignKey.Read()
 		if err != nil {

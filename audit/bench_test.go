@@ -68,12 +68,18 @@ func median(of []float64) float64 {
 }
 
 func BenchmarkAppend(b *testing.B) {
-	l := open(b, b.TempDir(), Options{})
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := l.Append(context.Background(), sample("call")); err != nil {
-			b.Fatal(err)
-		}
+	for name, ahead := range map[string]bool{"disk": false, "preallocated": true} {
+		b.Run(name, func(b *testing.B) {
+			l := open(b, b.TempDir(), Options{Preallocate: ahead})
+			b.ReportAllocs()
+			before := processorTime()
+			for b.Loop() {
+				if err := l.Append(context.Background(), sample("call")); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64((processorTime()-before).Nanoseconds())/float64(b.N), "cpu-ns/record")
+		})
 	}
 }
 
@@ -81,14 +87,14 @@ func BenchmarkAppend(b *testing.B) {
 // its members to its answer.
 func BenchmarkAppend32(b *testing.B) {
 	const writers = 32
-	for name, root := range map[string]string{"disk": "", "memory": "/dev/shm"} {
+	for name, root := range map[string]string{"disk": "", "preallocated": "", "memory": "/dev/shm"} {
 		b.Run(name, func(b *testing.B) {
 			dir, err := os.MkdirTemp(root, "audit-")
 			if err != nil {
 				b.Skip(err)
 			}
 			defer os.RemoveAll(dir)
-			l := open(b, dir, Options{})
+			l := open(b, dir, Options{Preallocate: name == "preallocated"})
 			r := full()
 			r.InputSHA256 = strings.Repeat("a", 64)
 			r.ArgumentsSHA256, r.ConfigDigest = r.InputSHA256, r.InputSHA256

@@ -45,6 +45,15 @@
 // that another process changed, moved or removed is not repaired: every Append is
 // refused until it is as it was.
 //
+// # Zeros ahead
+//
+// With Options.Preallocate, the file that is written has zeros behind its last line, and records are
+// written in their place: synced = `,"synced":` seq, the last of members, is the last record that was
+// confirmed before. Zeros at the end of a file are no part of the log. A crash can leave any sectors of
+// the last batch, and zeros for the others: that is an incomplete end, unless a whole record in it has a
+// synced behind the last record before the zeros, which was confirmed then and is lost. If records
+// of the last batch alone are overwritten by zeros, that looks like a crash, as if the end was cut off.
+//
 // # Checkpoints
 //
 // A chain shows every change but two: that its end is missing, and that all

@@ -143,37 +143,39 @@ func TestAFileThatAnotherChanged(t *testing.T) {
 		"emptied": func(p string) error { return os.Truncate(p, 0) },
 		"pipe":    func(p string) error { return errors.Join(os.Rename(p, p+".moved"), syscall.Mkfifo(p, 0o600)) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			l := open(t, dir, Options{})
-			mustAppend(t, l, "a", "b")
-			before := contents(t, logFile(dir))
-			if err := change(logFile(dir)); err != nil {
-				t.Fatal(err)
-			}
-			var changed []byte
-			if name != "moved" && name != "pipe" {
-				changed = contents(t, logFile(dir))
-			}
-			for range 3 {
-				wantUnavailable(t, l.Append(context.Background(), sample("refused")))
-			}
-			if changed != nil && string(contents(t, logFile(dir))) != string(changed) {
-				t.Error("the log wrote to a file that is not its own any more")
-			}
-			if moved := logFile(dir) + ".moved"; name != "appended" && name != "emptied" {
-				if err := os.Rename(moved, logFile(dir)); err != nil {
+		for _, ahead := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, zeros ahead %v", name, ahead), func(t *testing.T) {
+				dir := t.TempDir()
+				l := open(t, dir, Options{Preallocate: ahead})
+				mustAppend(t, l, "a", "b")
+				before := contents(t, logFile(dir))
+				if err := change(logFile(dir)); err != nil {
 					t.Fatal(err)
 				}
-			} else if err := os.WriteFile(logFile(dir), before, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			mustAppend(t, l, "c")
-			mustClose(t, l)
-			if got := calls(t, logFile(dir)); !slices.Equal(got, []string{"a", "b", "c"}) {
-				t.Errorf("the log holds %q", got)
-			}
-		})
+				var changed []byte
+				if name != "moved" && name != "pipe" {
+					changed = contents(t, logFile(dir))
+				}
+				for range 3 {
+					wantUnavailable(t, l.Append(context.Background(), sample("refused")))
+				}
+				if changed != nil && string(contents(t, logFile(dir))) != string(changed) {
+					t.Error("the log wrote to a file that is not its own any more")
+				}
+				if moved := logFile(dir) + ".moved"; name != "appended" && name != "emptied" {
+					if err := os.Rename(moved, logFile(dir)); err != nil {
+						t.Fatal(err)
+					}
+				} else if err := os.WriteFile(logFile(dir), before, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				mustAppend(t, l, "c")
+				mustClose(t, l)
+				if got := calls(t, logFile(dir)); !slices.Equal(got, []string{"a", "b", "c"}) {
+					t.Errorf("the log holds %q", got)
+				}
+			})
+		}
 	}
 }
 

@@ -211,5 +211,6 @@ func tailOf(name string) (tail, int64, error) {
 		return tail{}, 0, err
 	}
 	defer f.Close()
-	return findTail(name, f)
+	// A file that was rotated without its first batch has no record that is needed.
+	return findTail(name, f, func() (logfile.Link, error) { return logfile.Link{}, errEmpty })
 }

@@ -33,6 +33,11 @@ type Options struct {
 	SignKey ed25519.PrivateKey
 	// RotateBytes is the size at which a file is rotated; 0 is never.
 	RotateBytes int64
+	// Preallocate writes zeros ahead of the records in the file that is appended to, and the records
+	// in their place, on file systems where a sync is shorter then (ext4 and XFS). Close and rotation
+	// remove the zeros. What reads the file while it is written must know them: the readers of this
+	// package do.
+	Preallocate bool
 	// OnDegraded, if not nil, is called when a component begins to fail while records
 	// are still accepted, and with a nil error when it works again: checkpoints cannot
 	// be written, a file cannot be rotated, or a snapshot cannot be saved. It must not block.
@@ -121,7 +126,12 @@ func Open(dir string, opts Options) (*Log, error) {
 		opts.Now = time.Now
 	}
 	if opts.open == nil {
-		opts.open = func(path string, flags int) (logfile.File, error) { return logfile.OpenFile(path, flags) }
+		opts.open = func(path string, flags int) (logfile.File, error) {
+			if opts.Preallocate && filepath.Base(path) == fileName {
+				return logfile.OpenAhead(path, flags)
+			}
+			return logfile.OpenFile(path, flags)
+		}
 	}
 	if opts.move == nil {
 		opts.move = renameRotated
@@ -170,7 +180,7 @@ func (l *Log) resume(dir string) error {
 	if err != nil {
 		return err
 	}
-	t, partial, err := findTail(l.path, f)
+	t, partial, err := findTail(l.path, f, func() (logfile.Link, error) { return newestLink(dir) })
 	if err == nil && t.end == 0 {
 		t.Link, err = newestLink(dir)
 	}

@@ -49,6 +49,9 @@ func decodeOwn(line []byte) (r Record, ok bool) {
 	l.optional(`,"limit":"`, &r.Limit)
 	l.optional(`,"key_sha256":"`, &r.KeySHA256)
 	l.optional(`,"request_sha256":"`, &r.RequestSHA256)
+	if l.has(syncedMember) {
+		l.number("")
+	}
 	l.text(`,"prev":"`, &r.Prev)
 	l.text(`,"hash":"`, &r.Hash)
 	r.Seq = uint64(seq)

@@ -25,7 +25,14 @@ func (l *Log) rotate() error {
 		return nil
 	}
 	rotated := filepath.Join(filepath.Dir(l.path), fmt.Sprintf(rotatedName, w.before.Seq+1))
-	if err := safe.Do(func() error { return l.opts.move(l.path, rotated) }); err != nil {
+	if err := safe.Do(func() error {
+		if l.opts.Preallocate { // the zeros behind the records go
+			if err := w.truncate(); err != nil {
+				return err
+			}
+		}
+		return l.opts.move(l.path, rotated)
+	}); err != nil {
 		w.moveAt = l.opts.Now().Add(logfile.MaxPause)
 		if !w.moveFailed {
 			w.moveFailed = true

@@ -2,6 +2,8 @@ package audit
 
 import (
 	"errors"
+	"fmt"
+	"io"
 
 	"github.com/callgate/callgate/audit/internal/logfile"
 )
@@ -89,11 +91,22 @@ func readFile(name string, at *logfile.Link, visit func([]byte) error) (partialL
 		return partialLine{}, err
 	}
 	defer f.Close()
-	rest, line, err := logfile.EachLine(f, func(line []byte, number int64) error {
+	info, err := f.Stat()
+	if err != nil {
+		return partialLine{}, err
+	}
+	end, err := logfile.ContentEnd(f, info.Size())
+	if err != nil {
+		return partialLine{}, fmt.Errorf("%s: %w", name, err)
+	}
+	read, broken := int64(0), false
+	rest, line, err := logfile.EachLine(io.NewSectionReader(f, 0, end), func(line []byte, number int64) error {
 		next, err := at.Next(line)
 		if err != nil {
-			return &CorruptionError{File: name, Line: number, Seq: at.Seq + 1, Reason: err.Error()}
+			broken = true
+			return &CorruptionError{File: name, Line: number, Seq: at.Seq + 1, Reason: reasonOf(line, err)}
 		}
+		read += int64(len(line)) + 1
 		*at = next
 		err = visit(line)
 		if found := logfile.Corruption(""); errors.As(err, &found) {
@@ -101,6 +114,17 @@ func readFile(name string, at *logfile.Link, visit func([]byte) error) (partialL
 		}
 		return err
 	})
+	if end < info.Size() && (broken || err == nil) {
+		found, torn, readErr := zerosWithin(f, read, end, at.Seq)
+		switch {
+		case readErr != nil:
+			err = readErr
+		case torn:
+			rest, err = end-read, nil
+		case found && !broken:
+			err = &CorruptionError{File: name, Line: line, Seq: at.Seq + 1, Reason: zerosReason}
+		}
+	}
 	if errors.Is(err, logfile.ErrLong) {
 		err = &CorruptionError{File: name, Line: line, Seq: at.Seq + 1, Reason: err.Error()}
 	}

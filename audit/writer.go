@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -32,8 +33,9 @@ type writer struct {
 	cause   error
 	retryAt time.Time
 	pauses  backoff.ExponentialBackOff
-	// buf, batch and tails are reused from batch to batch.
+	// buf, body, batch and tails are reused from batch to batch.
 	buf   []byte
+	body  []byte // of one record, with syncedMember
 	batch []*entry
 	tails []tail
 
@@ -172,13 +174,18 @@ func (w *writer) checkSize(name string, size int64) error {
 func (l *Log) write(batch []*entry) error {
 	w := &l.writer
 	if cap(w.buf) > 2*batchBytes {
-		w.buf = nil
+		w.buf, w.body = nil, nil
 	}
 	buf, at := w.buf[:0], w.tail
 	w.tails = w.tails[:0]
 	for _, e := range batch {
 		before := len(buf)
-		buf, at.Link = at.Seal(buf, e.body)
+		body := e.body
+		if l.opts.Preallocate {
+			w.body = strconv.AppendUint(append(append(w.body[:0], body...), syncedMember...), w.Seq, 10)
+			body = w.body
+		}
+		buf, at.Link = at.Seal(buf, body)
 		at.last = int64(len(buf) - before)
 		at.end += at.last
 		w.tails = append(w.tails, at)

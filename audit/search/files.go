@@ -115,12 +115,21 @@ func (c *chain) open() error {
 			return err
 		}
 	}
-	info, err := c.last.Stat()
+	size, err := contentSize(c.last)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", newest, err)
 	}
-	c.files, c.size = append(files, newest), info.Size()
+	c.files, c.size = append(files, newest), size
 	return nil
+}
+
+// contentSize is the size of a file without the zeros that were written ahead of records.
+func contentSize(f *os.File) (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return logfile.ContentEnd(f, info.Size())
 }
 
 // openNewest opens the file that the log of the folder writes; nil where there is none, as of logs
@@ -256,12 +265,11 @@ func (c *chain) openFile(file int) (f *os.File, size int64, done func(), err err
 	if err != nil {
 		return nil, 0, nil, err
 	}
-	info, err := f.Stat()
-	if err != nil {
+	if size, err = contentSize(f); err != nil {
 		f.Close()
 		return nil, 0, nil, err
 	}
-	return f, info.Size(), func() { f.Close() }, nil
+	return f, size, func() { f.Close() }, nil
 }
 
 // firstNotBefore finds by bisection the first line whose time is not before t; the size where

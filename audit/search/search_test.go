@@ -247,8 +247,17 @@ func TestRecordsOutOfOrder(t *testing.T) {
 // A log that is written and moved aside meanwhile is searched up to where it was: every record
 // that was there once, and none in part.
 func TestSearchOfALogThatIsWritten(t *testing.T) {
+	t.Run("plain", func(t *testing.T) {
+		searchWritten(t, audit.Options{Wait: patient, RotateBytes: 3000})
+	})
+	t.Run("zeros ahead", func(t *testing.T) {
+		searchWritten(t, audit.Options{Wait: patient, RotateBytes: 30_000, Preallocate: true})
+	})
+}
+
+func searchWritten(t *testing.T, opts audit.Options) {
 	dir := t.TempDir()
-	l, err := audit.Open(dir, audit.Options{Wait: patient, RotateBytes: 3000})
+	l, err := audit.Open(dir, opts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -105,9 +105,10 @@ func (f *follower) openOf(files []listed, passed uint64) error {
 		if err != nil {
 			return err
 		}
-		info, err := file.Stat()
+		f.offset, err = logfile.OffsetBefore(file, want)
+		end := int64(0)
 		if err == nil {
-			f.offset, err = logfile.OffsetBefore(file, want)
+			end, err = contentEnd(file)
 		}
 		first := uint64(0)
 		if err == nil {
@@ -116,7 +117,7 @@ func (f *follower) openOf(files []listed, passed uint64) error {
 		if err == nil && first > want {
 			err = f.unchanged(files)
 		}
-		if err == nil && f.offset < info.Size() {
+		if err == nil && f.offset < end {
 			f.file, f.first = file, first
 			return nil
 		}
@@ -125,6 +126,15 @@ func (f *follower) openOf(files []listed, passed uint64) error {
 		}
 	}
 	return errNotYet
+}
+
+// contentEnd is the size of an open file without the zeros that were written ahead of records.
+func contentEnd(file *os.File) (int64, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return logfile.ContentEnd(file, info.Size())
 }
 
 // unchanged is errNotYet if a file was rotated since the files were listed: then the newest, by
@@ -201,7 +211,11 @@ var errEnough = errors.New("the batch is full, or the rest is not durable yet")
 func (f *follower) read(b *batch) error {
 	last, _ := f.durable()
 	size := 0
-	_, _, err := logfile.EachLine(io.NewSectionReader(f.file, f.offset, math.MaxInt64-f.offset), func(line []byte, _ int64) error {
+	end, err := contentEnd(f.file)
+	if err != nil {
+		return err
+	}
+	_, _, err = logfile.EachLine(io.NewSectionReader(f.file, f.offset, end-f.offset), func(line []byte, _ int64) error {
 		if f.at.Seq >= last || len(b.lines) == maxRecords || size >= maxBytes {
 			return errEnough
 		}

@@ -15,7 +15,7 @@ import (
 // records in the files that were not listed.
 func TestRotatedSinceItWasListed(t *testing.T) {
 	dir := t.TempDir()
-	log, err := audit.Open(dir, audit.Options{Wait: time.Minute, RotateBytes: 1000})
+	log, err := audit.Open(dir, audit.Options{Wait: time.Minute, RotateBytes: 1000, Preallocate: true})
 	if err != nil {
 		t.Fatal(err)
 	}

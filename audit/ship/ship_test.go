@@ -136,7 +136,7 @@ type shipping struct {
 func newShipping(t *testing.T, rotate int64) *shipping {
 	t.Helper()
 	s := &shipping{t: t, dir: filepath.Join(t.TempDir(), "data"), collector: newCollector(t)}
-	log, err := audit.Open(s.dir, audit.Options{Wait: time.Minute, Record: audit.Arguments, RotateBytes: rotate})
+	log, err := audit.Open(s.dir, audit.Options{Wait: time.Minute, Record: audit.Arguments, RotateBytes: rotate, Preallocate: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func (s *shipping) inFiles() (lines []string) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		for line := range bytes.Lines(content) {
+		for line := range bytes.Lines(bytes.TrimRight(content, "\x00")) {
 			lines = append(lines, strings.TrimSuffix(string(line), "\n"))
 		}
 	}

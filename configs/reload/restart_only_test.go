@@ -64,7 +64,7 @@ func TestKeep(t *testing.T) {
 		"auth.mode": func(s *configs.Settings) { s.Auth.Mode = "jwt" },
 		"data_dir":  func(s *configs.Settings) { s.DataDir = "x" },
 		"audit": func(s *configs.Settings) {
-			s.Audit = configs.Audit{Record: "arguments", SignKey: secret.Parse("file:audit.key"), RotateBytes: 1 << 20}
+			s.Audit = configs.Audit{Record: "arguments", SignKey: secret.Parse("file:audit.key"), RotateBytes: 1 << 20, Preallocate: true}
 		},
 		"store": func(s *configs.Settings) { s.Store.Replicas = 3 },
 		"redis": func(s *configs.Settings) { s.Redis = &configs.Redis{Prefix: "x:"} },

@@ -67,7 +67,8 @@ func EachLine(r io.Reader, visit func(line []byte, number int64) error) (rest, n
 	}
 }
 
-// LineStart returns the offset behind the last line end before the offset to.
+// LineStart returns the offset behind the last line end before the offset to. The file may have been cut
+// before it.
 func LineStart(f io.ReaderAt, to int64) (int64, error) {
 	buf := make([]byte, 64<<10)
 	for at := to; at > 0; {
@@ -75,13 +76,12 @@ func LineStart(f io.ReaderAt, to int64) (int64, error) {
 			return 0, fmt.Errorf("no line end in %d bytes, expected one record a line", MaxLine)
 		}
 		n := min(int64(len(buf)), at)
-		if _, err := f.ReadAt(buf[:n], at-n); err != nil {
+		got, err := f.ReadAt(buf[:n], at-n)
+		if err != nil && !errors.Is(err, io.EOF) {
 			return 0, err
 		}
-		for i := n - 1; i >= 0; i-- {
-			if buf[i] == '\n' {
-				return at - n + i + 1, nil
-			}
+		if i := bytes.LastIndexByte(buf[:got], '\n'); i >= 0 {
+			return at - n + int64(i) + 1, nil
 		}
 		at -= n
 	}
