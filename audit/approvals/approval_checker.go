@@ -15,7 +15,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -113,7 +112,7 @@ func (h *history) findUnused(ctx context.Context, logs *search.Logs) error {
 	if len(twice) == 0 {
 		return nil
 	}
-	for f, err := range logs.Records(ctx, search.Query{Event: audit.Ending, AnyOf: slices.Sorted(maps.Keys(twice))}, search.Options{}) {
+	for f, err := range logs.Records(ctx, search.Query{Event: audit.Ending, AnyOf: twice}, search.Options{}) {
 		if err != nil {
 			return err
 		}

@@ -23,7 +23,7 @@ func wanted(q Query, r audit.Record) bool {
 		return want == "" || value == want
 	}
 	return like(r.Agent, q.Agent) && like(r.Tool, q.Tool) && like(string(r.Code), q.Code) && like(r.Project, q.Project) && like(r.Workspace, q.Workspace) &&
-		(len(q.AnyOf) == 0 || slices.Contains(q.AnyOf, r.CallID)) && (q.Verdict == "" || q.Verdict == r.Verdict) && (q.Call == "" || r.CallID == q.Call || slices.Contains(r.Approvals, q.Call)) &&
+		(len(q.AnyOf) == 0 || q.AnyOf[r.CallID]) && (q.Verdict == "" || q.Verdict == r.Verdict) && (q.Call == "" || r.CallID == q.Call || slices.Contains(r.Approvals, q.Call)) &&
 		(q.Since.IsZero() || !r.Time.Before(q.Since)) && (q.Until.IsZero() || r.Time.Before(q.Until))
 }
 
@@ -49,7 +49,7 @@ func TestSearchFindsWhatReadingDoes(t *testing.T) {
 				var records []audit.Record
 				for range rapid.IntRange(0, 12).Draw(rt, "records") {
 					at = at.Add(time.Duration(rapid.IntRange(-3, 60).Draw(rt, "minutes")) * time.Minute)
-					r := refused(rapid.SampledFrom([]string{"call_1", "call_2", "call_3"}).Draw(rt, "call"), at)
+					r := refused(rapid.SampledFrom([]string{"call_1", "call_2", "call_3", `call_"4\`}).Draw(rt, "call"), at)
 					r.Agent, r.Tool, r.Project = name.Draw(rt, "agent"), name.Draw(rt, "tool"), name.Draw(rt, "project")
 					if rapid.Bool().Draw(rt, "text") {
 						r.Verdict, r.Stage, r.Code = audit.Text, "", ""
@@ -73,7 +73,7 @@ func TestSearchFindsWhatReadingDoes(t *testing.T) {
 			}
 		}
 		q.Call = rapid.SampledFrom([]string{"", "", "call_1", "call_2", "call_9"}).Draw(rt, "wanted call")
-		q.AnyOf = rapid.SampledFrom([][]string{nil, nil, {"call_1"}, {"call_9", "call_3", "call_2"}}).Draw(rt, "wanted calls")
+		q.AnyOf = rapid.SampledFrom([]map[string]bool{nil, nil, {"call_1": true}, {`call_"4\`: true}, {"call_9": true, "call_3": true, "call_2": true}}).Draw(rt, "wanted calls")
 		q.Verdict = rapid.SampledFrom([]audit.Verdict{"", "", audit.Refused}).Draw(rt, "verdict")
 		if rapid.Bool().Draw(rt, "since") {
 			q.Since = noon.Add(time.Duration(rapid.IntRange(-60, 1200).Draw(rt, "since minutes")) * time.Minute)

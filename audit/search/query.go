@@ -22,7 +22,7 @@ type Query struct {
 	// Call selects what a call did: its records, and the decisions that use its approval.
 	Call string
 	// AnyOf selects the records of any of these calls.
-	AnyOf []string
+	AnyOf map[string]bool
 	// Approvals selects the records that are about approvals: the events, and the decisions
 	// that use some.
 	Approvals bool
@@ -53,8 +53,8 @@ type filter struct {
 	Query
 	// needles are bytes that every match has, the rarest first.
 	needles [][]byte
-	// anyOf are bytes of which every match has one; none where all may match.
-	anyOf [][]byte
+	// anyOf are the calls of AnyOf as lines have them; none where all may match.
+	anyOf map[string]bool
 }
 
 func (q Query) filter() *filter {
@@ -62,8 +62,11 @@ func (q Query) filter() *filter {
 	if q.Call != "" {
 		f.needles = append(f.needles, []byte(`"`+audit.Escaped(q.Call)+`"`))
 	}
-	for _, call := range q.AnyOf {
-		f.anyOf = append(f.anyOf, []byte(`,"call_id":"`+audit.Escaped(call)+`"`))
+	if len(q.AnyOf) > 0 {
+		f.anyOf = make(map[string]bool, len(q.AnyOf))
+		for call := range q.AnyOf {
+			f.anyOf[audit.Escaped(call)] = true
+		}
 	}
 	if q.Approvals {
 		f.needles = append(f.needles, []byte(`,"approval":["`))
@@ -93,7 +96,7 @@ func (f *filter) mayMatch(line []byte) bool {
 			return false
 		}
 	}
-	if len(f.anyOf) > 0 && !slices.ContainsFunc(f.anyOf, func(n []byte) bool { return bytes.Contains(line, n) }) {
+	if len(f.anyOf) > 0 && !f.isOfAny(line) {
 		return false
 	}
 	if f.Since.IsZero() && f.Until.IsZero() {
@@ -101,6 +104,27 @@ func (f *filter) mayMatch(line []byte) bool {
 	}
 	at, ok := timeOf(line)
 	return !ok || f.within(at)
+}
+
+// isOfAny reports whether a line may be of one of the calls.
+func (f *filter) isOfAny(line []byte) bool {
+	for {
+		_, rest, found := bytes.Cut(line, []byte(`,"call_id":"`))
+		if !found {
+			return false
+		}
+		end := 0
+		for end < len(rest) && rest[end] != '"' {
+			if rest[end] == '\\' {
+				end++
+			}
+			end++
+		}
+		if f.anyOf[string(rest[:min(end, len(rest))])] {
+			return true
+		}
+		line = rest
+	}
 }
 
 func (f *filter) within(at time.Time) bool {
@@ -112,7 +136,7 @@ func (f *filter) matches(r *audit.Record) bool {
 		isLike(r.Workspace, f.Workspace) && isLike(r.Project, f.Project) &&
 		(f.Verdict == "" || r.Verdict == f.Verdict) && (f.Event == "" || r.Event == f.Event) &&
 		(!f.Approvals || len(r.Approvals) > 0) &&
-		(len(f.AnyOf) == 0 || slices.Contains(f.AnyOf, r.CallID)) &&
+		(len(f.AnyOf) == 0 || f.AnyOf[r.CallID]) &&
 		(f.Call == "" || r.CallID == f.Call || slices.Contains(r.Approvals, f.Call)) && f.within(r.Time)
 }
 

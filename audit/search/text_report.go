@@ -128,14 +128,12 @@ func NotDispatched(r *audit.Record) bool {
 // Users returns, of the records of a call, the other calls that were to use its approval, and
 // the query for how these ended.
 func Users(id string, found []Found) (endings Query, some bool) {
-	endings.Event = audit.Ending
+	endings = Query{Event: audit.Ending, AnyOf: map[string]bool{}}
 	for _, f := range found {
 		if f.CallID == id {
 			continue
 		}
-		if !slices.Contains(endings.AnyOf, f.CallID) {
-			endings.AnyOf = append(endings.AnyOf, f.CallID)
-		}
+		endings.AnyOf[f.CallID] = true
 		if at := f.Time.Add(-outOfOrder); endings.Since.IsZero() || at.Before(endings.Since) {
 			endings.Since = at
 		}
