@@ -113,7 +113,7 @@ func Open(dir string, options Options) (*Store, error) {
 	}
 	f.writer = w
 	if err := f.initialize(); err != nil {
-		_ = db.Close() // err says what is wrong with it
+		_ = closeFile(db) // err says what is wrong with it
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	go w.run()
@@ -299,10 +299,26 @@ func (f *Store) Close() error {
 	err := errClosed
 	f.closing.Do(func() {
 		if err = f.writer.close(); err == nil {
-			err = f.writer.db.Close()
+			err = closeFile(f.writer.db)
 		}
 	})
 	return err
+}
+
+// closeWait bounds how long closing the file waits for its transactions.
+const closeWait = 2 * time.Second
+
+// closeFile closes the file. A transaction that finds it damaged may panic while it is rolled back, and keeps
+// the lock that Close waits for: then the file is closed when the process ends.
+func closeFile(db *bbolt.DB) error {
+	closed := make(chan error, 1)
+	go func() { closed <- safe.Do(db.Close) }()
+	select {
+	case err := <-closed:
+		return err
+	case <-time.After(closeWait):
+		return errors.New("the store is not closed: a transaction has not ended")
+	}
 }
 
 func number(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
