@@ -1122,6 +1122,7 @@ var lossScenes = map[string]func(*place){
 }
 
 func TestEveryLoss(t *testing.T) {
+	skipShort(t)
 	for name, scene := range lossScenes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -1143,6 +1144,7 @@ func TestEveryLoss(t *testing.T) {
 
 // Each of these shortcuts breaks a promise, and the search finds it behind what happens first.
 func TestShortcutsAfterALossAreFound(t *testing.T) {
+	skipShort(t)
 	for name, shortcut := range map[string]struct {
 		scene string
 		rules rules

@@ -534,7 +534,16 @@ func newWorld(scene func(*world), shortcut func(*world)) func() *world {
 	}
 }
 
+// skipShort skips a search in short runs, which are those with the race detector: it has one goroutine.
+func skipShort(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("a search of many states; it runs without -short")
+	}
+}
+
 func TestEveryOrder(t *testing.T) {
+	skipShort(t)
 	for name, scene := range scenes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -552,6 +561,7 @@ func TestEveryOrder(t *testing.T) {
 
 // Each of these shortcuts breaks a promise, and the search finds it.
 func TestShortcutsAreFound(t *testing.T) {
+	skipShort(t)
 	for name, shortcut := range map[string]struct {
 		scene string
 		take  func(*world)
