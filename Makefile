@@ -75,6 +75,7 @@ reload: ## 1,000 saves of a configuration that is being served: none may be serv
 
 crash: ## kill -9 under load, N (300) times: nothing that acts once may do so twice, no outcome may be missing
 	$(AS_IN_USE) CALLGATE_CRASHES=$(or $(N),300) $(GO) test -count=1 -v -run '^TestCrashes$$' -timeout 60m ./cmd/callgate
+	CALLGATE_CRASHES=2000 $(GO) test -count=1 -v -run '^TestACrashOfALogWithZerosAhead$$' -timeout 60m ./audit
 
 race2: ## N (10000) idempotency keys, 8 racers over two gateways on one Redis: as many dispatches as keys
 	$(AS_IN_USE) CALLGATE_RACE_KEYS=$(or $(N),10000) $(GO) test -count=1 -v -run '^TestRacers$$' -timeout 60m ./cmd/callgate
