@@ -54,12 +54,16 @@ func (o till) judged(choices int) []*gateway.Decision {
 	return all
 }
 
-// asked waits until people are asked for so many calls, and returns their ids.
+// asked waits until people can decide on so many calls, and returns their ids. The log has an
+// approval before the store has it.
 func (o till) asked(count int) (ids []string) {
 	for len(ids) < count {
 		ids = nil
 		for _, r := range o.Journal.Records() {
-			if r.Event == audit.Approval && r.Code == audit.Requested {
+			if r.Event != audit.Approval || r.Code != audit.Requested {
+				continue
+			}
+			if _, err := o.Executor.Desk().Get(o.Context(), r.CallID); err == nil {
 				ids = append(ids, r.CallID)
 			}
 		}

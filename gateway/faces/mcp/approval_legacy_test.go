@@ -18,7 +18,8 @@ import (
 	"github.com/callgate/callgate/gateway/calls"
 )
 
-// requested waits until people are asked for so many calls, and returns the last's id.
+// requested waits until people can decide on so many calls, and returns the last's id. The log has
+// an approval before the store has it.
 func (d *desk) requested(t *testing.T, calls int) string {
 	t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
@@ -31,7 +32,9 @@ func (d *desk) requested(t *testing.T, calls int) string {
 		}
 		d.ledger.mu.Unlock()
 		if found >= calls {
-			return id
+			if _, err := d.kernel.Desk().Get(t.Context(), id); err == nil {
+				return id
+			}
 		}
 	}
 	t.Fatal("nobody was asked")
