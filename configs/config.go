@@ -178,7 +178,7 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 	l.checkStore(root, c)
 	l.checkCallbacks(root, c, entries)
 	access, named := l.readPolicy(root, dir, c.PolicyFile)
-	if len(l.report.Faults) == 0 && toolfile.CheckDuplicates(entries) {
+	if len(l.report.Faults) == 0 && toolfile.CheckDuplicates(&l.report, entries) {
 		c.Tools = toolfile.BuildRegistry(&l.report, entries, l.before)
 	}
 	if named {
@@ -305,11 +305,12 @@ func (l *loader) addPolicyErrors(file string, err error) {
 
 // tools reads every file that a pattern matches, once.
 func (l *loader) tools(root document.Node, dir string, patterns []string) []toolfile.Tool {
-	var entries []toolfile.Tool
-	for _, f := range l.matchingFiles(root, dir, "/registry/files", patterns, "tool file") {
-		entries = append(entries, toolfile.Read(&l.report, f.File, f.Data)...)
-	}
-	return entries
+	files := l.matchingFiles(root, dir, "/registry/files", patterns, "tool file")
+	tools := make([][]toolfile.Tool, len(files))
+	l.report.Spread(len(files), func(i int, r *document.Report) {
+		tools[i] = toolfile.Read(r, files[i].File, files[i].Data)
+	})
+	return slices.Concat(tools...)
 }
 
 // literalPattern makes the name of a folder a pattern that matches it alone.

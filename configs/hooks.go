@@ -56,7 +56,7 @@ func readHooks(root document.Node) *hook.Set {
 func readHook(n document.Node) *hook.Hook {
 	h := &hook.Hook{OnMatch: hook.Deny, MaxBytes: defaultHookBytes}
 	out := callout{Callout: hook.Callout{Timeout: defaultHookTime}, headers: map[string]secret.Ref{}}
-	faults := len(n.Report.Faults)
+	faults := n.Report.Count()
 	n.Describes(func(s *document.Schema) {
 		s.OneOf = []*document.Schema{{Required: []string{"patterns"}}, {Required: []string{"url"}}}
 	})
@@ -75,7 +75,7 @@ func readHook(n document.Node) *hook.Hook {
 		}),
 		document.Field("headers", func(n document.Node) { out.readHeaders(n) }),
 		document.Field("key", func(n document.Node) { secret.Decode(n, "the key that requests are signed with", &out.key) }),
-	) || len(n.Report.Faults) > faults || !n.Requires("found a hook without %s; expected name, at, and patterns or url", "name", "at") || n.Describing() {
+	) || n.Report.Count() > faults || !n.Requires("found a hook without %s; expected name, at, and patterns or url", "name", "at") || n.Describing() {
 		return h
 	}
 	switch {
@@ -184,9 +184,9 @@ func (c *callout) readHeaders(n document.Node) {
 
 // read checks the callout, and gives it to its hook.
 func (c *callout) read(n document.Node, h *hook.Hook) {
-	faults := len(n.Report.Faults)
+	faults := n.Report.Count()
 	reportRun(n, "hook", "hook", tool.Run{Type: "http", URL: c.address, Addresses: c.Addresses})
-	if len(n.Report.Faults) > faults {
+	if n.Report.Count() > faults {
 		return
 	}
 	target, err := url.Parse(c.address)

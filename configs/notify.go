@@ -56,7 +56,7 @@ func (n *Notify) Keys() ([]webhook.Key, error) {
 // readNotify reads the endpoint of notices; nil if it is not valid.
 func readNotify(n document.Node) *Notify {
 	into, address := &Notify{}, ""
-	faults := len(n.Report.Faults)
+	faults := n.Report.Count()
 	key := func(name string, into *secret.Ref) document.FieldReader {
 		return document.Field(name, func(n document.Node) {
 			secret.Decode(n, "the key that notices are signed with", into)
@@ -74,14 +74,14 @@ func readNotify(n document.Node) *Notify {
 		document.Text("url", "where notices are sent", &address).Matching(toolfile.URLPattern),
 		key("key", &into.Key), key("previous_key", &into.PreviousKey),
 		document.Texts("addresses", "addresses or prefixes", &into.Addresses).Matching(toolfile.AddressPattern),
-	) || len(n.Report.Faults) > faults || !n.Requires("found notify without %s; expected url and key", "url", "key") {
+	) || n.Report.Count() > faults || !n.Requires("found notify without %s; expected url and key", "url", "key") {
 		return nil
 	}
 	if into.Key == into.PreviousKey {
 		n.At("/previous_key").Fail("found the place of key; expected that of the key before")
 	}
 	reportRun(n, "notify", "notify", tool.Run{Type: "http", URL: address, Addresses: into.Addresses})
-	if len(n.Report.Faults) > faults {
+	if n.Report.Count() > faults {
 		return nil
 	}
 	var err error

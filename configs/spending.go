@@ -62,8 +62,8 @@ func readSpending(n document.Node) budget.Budget {
 		document.Parsed("timezone", "a time zone such as Europe/Berlin", &b.Zone, parseZone),
 		document.Int("tokens", "how many tokens", 1, budget.Most, &b.Limit.Tokens),
 		document.Field("money", func(n document.Node) {
-			before := len(n.Report.Faults)
-			if readMoney(n, "an amount of money", &b.Limit.Micros); b.Limit.Micros == 0 && len(n.Report.Faults) == before {
+			before := n.Report.Count()
+			if readMoney(n, "an amount of money", &b.Limit.Micros); b.Limit.Micros == 0 && n.Report.Count() == before {
 				n.Fail("found no money; expected at least \"0.000001\"")
 			}
 		}),

@@ -171,7 +171,7 @@ func (l *loader) readLockfiles(c *Config, servers document.Node) []toolfile.Tool
 				Name: s.ToolName(p.Name), Version: p.Version, Description: wrapper.EscapeHidden(p.Description), Effect: s.Effects[p.Name],
 				InputSchema:  l.bounded(s, serverAt(servers, number), p.Name, file, toolfile.VisibleSchema(nodes[i], "input_schema", p.InputSchema)),
 				OutputSchema: toolfile.VisibleSchema(nodes[i], "output_schema", p.OutputSchema), Run: s.Run(p),
-			}, Node: nodes[i]})
+			}, Node: func(*document.Report) document.Node { return nodes[i] }})
 		}
 	}
 	return entries

@@ -24,10 +24,9 @@ package registry
 import (
 	"cmp"
 	"errors"
-	"runtime"
 	"slices"
-	"sync"
 
+	"github.com/callgate/callgate/internal/parallel"
 	"github.com/callgate/callgate/registry/internal/lexical"
 	"github.com/callgate/callgate/registry/schema"
 )
@@ -59,20 +58,7 @@ func (r *Registry) Renew(tools []Tool) (*Registry, error) {
 	}
 	loaded := make([]*Entry, len(tools))
 	faults := make([][]*LoadError, len(tools))
-	var workers sync.WaitGroup
-	next := make(chan int)
-	for range min(runtime.GOMAXPROCS(0), len(tools)) {
-		workers.Go(func() {
-			for i := range next {
-				loaded[i], faults[i] = loadEntry(&tools[i], before, schemas.compiler)
-			}
-		})
-	}
-	for i := range tools {
-		next <- i
-	}
-	close(next)
-	workers.Wait()
+	parallel.For(len(tools), func(i int) { loaded[i], faults[i] = loadEntry(&tools[i], before, schemas.compiler) })
 
 	r = &Registry{schemas: schemas, latest: make(map[string]*Entry, len(tools)), exact: make(map[versioned]*Entry, len(tools))}
 	wire, ids := newNameEncoder(OpenAI()), newNameEncoder(OXP())

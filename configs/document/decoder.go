@@ -100,7 +100,7 @@ func (n Node) Object(fields ...FieldReader) bool {
 	if n.tellObject(fields) {
 		return n.IsMapping()
 	}
-	before := len(n.Report.Faults)
+	before := n.Report.Count()
 	if !n.IsMapping() {
 		return n.Fail("found %s; expected a mapping with %s", n.TypeName(), keyNames(fields))
 	}
@@ -113,7 +113,7 @@ func (n Node) Object(fields ...FieldReader) bool {
 		}
 		fields[at].read(value)
 	}
-	return len(n.Report.Faults) == before
+	return n.Report.Count() == before
 }
 
 // failUnknown reports a key that none of fields has.

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/callgate/callgate/internal/parallel"
 )
 
 // Fault is one thing that is wrong in a file. Line and Column start at 1; 0 is
@@ -125,6 +127,26 @@ func (r *Report) Add(f *Fault) {
 		return
 	}
 	r.Faults = append(r.Faults, f)
+}
+
+// Count returns how many faults were added, those beyond the bound included.
+func (r *Report) Count() int { return len(r.Faults) + r.more }
+
+// Spread calls read with each index below n, as many at a time as there are processors. Each has a report of
+// its own; they are added in the order of the indices, as if one had been read after the other.
+func (r *Report) Spread(n int, read func(i int, r *Report)) {
+	own := make([]Report, n)
+	parallel.For(n, func(i int) {
+		own[i].Unlimited = r.Unlimited
+		read(i, &own[i])
+	})
+	for i := range own {
+		for _, f := range own[i].Faults {
+			r.Add(f)
+		}
+		r.more += own[i].more
+		r.Warnings = append(r.Warnings, own[i].Warnings...)
+	}
 }
 
 // refuse adds the fault of a file of which nothing is read.

@@ -38,8 +38,8 @@ func decodeCommand(n document.Node, into *Ref) {
 	c := command{Timeout: defaultTimeout, Refresh: defaultRefresh}
 	within := func(key, of string, into *time.Duration, low, high time.Duration) document.FieldReader {
 		return document.Field(key, func(n document.Node) {
-			faults := len(n.Report.Faults)
-			if n.Duration(of, into); len(n.Report.Faults) == faults && (*into < low || *into > high) {
+			faults := n.Report.Count()
+			if n.Duration(of, into); n.Report.Count() == faults && (*into < low || *into > high) {
 				n.Fail("found %s; expected %s to %s: %s", *into, low, high, of)
 			}
 		})

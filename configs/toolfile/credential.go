@@ -13,7 +13,7 @@ const whereKeysGo = "found a key in the query; expected in: header, basic or oau
 // or a mapping that says how it is sent. It is nil if it is not valid. Messages never show values:
 // they may be secrets.
 func ReadCredential(n document.Node) *tool.Credential {
-	before := len(n.Report.Faults)
+	before := n.Report.Count()
 	c := &tool.Credential{}
 	form := n.StringAt("in")
 	switch {
@@ -29,7 +29,7 @@ func ReadCredential(n document.Node) *tool.Credential {
 	default:
 		readFields(n, c, []string{"in", "name", "value"}, headerFields(c)...)
 	}
-	if len(n.Report.Faults) > before {
+	if n.Report.Count() > before {
 		return nil
 	}
 	return c

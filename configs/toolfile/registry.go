@@ -13,22 +13,24 @@ import (
 // Tool is one tool of a file, with the place that its faults are reported at.
 type Tool struct {
 	Definition registry.Tool
-	Node       document.Node
+	// Node returns that place, which reports to r. One goroutine calls it at a time, for all tools.
+	Node func(r *document.Report) document.Node
 }
 
 // CheckDuplicates reports tools whose name and version stand twice (no version is 0.0.0),
 // and reports whether there are none. The registry would report them too, but without the
 // place of the first.
-func CheckDuplicates(entries []Tool) bool {
+func CheckDuplicates(r *document.Report, entries []Tool) bool {
 	type version struct{ name, version string }
-	ok, first := true, map[version]document.Node{}
-	for _, e := range entries {
+	ok, first := true, make(map[version]int, len(entries))
+	for i, e := range entries {
 		key := version{e.Definition.Name, cmp.Or(e.Definition.Version, "0.0.0")}
-		if at, twice := first[key]; twice {
-			ok = e.Node.At("/name").Fail("found the tool %q a second time in the same version; expected name and version together once (first at %s:%d)", key.name, at.File, at.Line)
+		if before, twice := first[key]; twice {
+			at := entries[before].Node(r)
+			ok = e.Node(r).At("/name").Fail("found the tool %q a second time in the same version; expected name and version together once (first at %s:%d)", key.name, at.File, at.Line)
 			continue
 		}
-		first[key] = e.Node
+		first[key] = i
 	}
 	return ok
 }
@@ -48,7 +50,7 @@ func BuildRegistry(r *document.Report, entries []Tool, before *registry.Registry
 			r.Add(&document.Fault{File: "tools", Message: fault.Error()})
 			continue
 		}
-		place(entries[fault.Tool].Node, fault).Fail("%s", fault.Error())
+		place(entries[fault.Tool].Node(r), fault).Fail("%s", fault.Error())
 	}
 	return nil
 }

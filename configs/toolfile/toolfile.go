@@ -5,39 +5,66 @@ package toolfile
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
 
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/configs/secret"
+	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/tool"
 )
 
-// Read reads one file of tools, YAML or, by its name, JSON.
+// Read reads one file of tools, YAML or, by its name, JSON. The tools keep data, which must not change.
 func Read(r *document.Report, file string, data []byte) []Tool {
-	read := document.ReadYAML
-	if strings.HasSuffix(file, ".json") {
-		read = document.ReadJSON
-	}
-	root, ok := read(r, file, data)
+	root, ok := readRoot(r, file, data)
 	if !ok {
 		return nil
 	}
-	return ReadTools(root)
+	from := &source{file: file, data: data}
+	var tools []Tool
+	for i, definition := range ReadTools(root) {
+		tools = append(tools, Tool{definition, func(r *document.Report) document.Node { return from.tool(r, i) }})
+	}
+	return tools
+}
+
+func readRoot(r *document.Report, file string, data []byte) (document.Node, bool) {
+	if strings.HasSuffix(file, ".json") {
+		return document.ReadJSON(r, file, data)
+	}
+	return document.ReadYAML(r, file, data)
+}
+
+// source is a file of tools, which is read again when the first fault of one of its tools is placed: the
+// tree of a file takes many times its text, and of most files nobody asks for it.
+type source struct {
+	file string
+	data []byte
+	root document.Node
+}
+
+func (s *source) tool(r *document.Report, i int) document.Node {
+	if s.root.Node == nil {
+		s.root, _ = readRoot(&document.Report{}, s.file, s.data) // it was read so before
+	}
+	n := s.root.At(refusal.Pointer("tools", strconv.Itoa(i)))
+	n.Report = r
+	return n
 }
 
 // ReadTools reads the root of a file of tools.
-func ReadTools(root document.Node) []Tool {
-	var entries []Tool
+func ReadTools(root document.Node) []registry.Tool {
+	var tools []registry.Tool
 	root.Object(document.Field("tools", func(n document.Node) {
 		n.List("tools", func(_ int, item document.Node) {
 			CheckVisible(item)
-			entries = append(entries, Tool{readTool(item), item})
+			tools = append(tools, readTool(item))
 		})
 	}))
-	return entries
+	return tools
 }
 
 func readTool(n document.Node) registry.Tool {
