@@ -11,6 +11,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"go.yaml.in/yaml/v4"
+
+	"github.com/callgate/callgate/internal/strictjson"
 )
 
 // ReadJSON reads one strict JSON value into the same tree as ReadYAML, with the
@@ -147,64 +149,56 @@ var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9
 // JSON translates the node to JSON, with keys in their order and numbers digit
 // by digit. It reports what JSON cannot say.
 func (n Node) JSON() (json.RawMessage, bool) {
-	var b strings.Builder
-	ok := n.writeJSON(&b)
-	return json.RawMessage(b.String()), ok
+	const usual = 1 << 10
+	return n.appendJSON(make([]byte, 0, usual))
 }
 
-func (n Node) writeJSON(b *strings.Builder) bool {
-	ok := true
+func (n Node) appendJSON(b []byte) (_ []byte, ok bool) {
+	ok = true
+	part := func(c *yaml.Node) {
+		var whole bool
+		b, whole = n.With(c).appendJSON(b)
+		ok = ok && whole
+	}
 	switch n.Kind {
 	case yaml.MappingNode:
-		b.WriteByte('{')
+		b = append(b, '{')
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			if i > 0 {
-				b.WriteByte(',')
+				b = append(b, ',')
 			}
-			writeString(b, n.Content[i].Value)
-			b.WriteByte(':')
-			ok = n.With(n.Content[i+1]).writeJSON(b) && ok
+			b = append(strictjson.AppendEscaped(b, n.Content[i].Value), ':')
+			part(n.Content[i+1])
 		}
-		b.WriteByte('}')
-		return ok
+		return append(b, '}'), ok
 	case yaml.SequenceNode:
-		b.WriteByte('[')
+		b = append(b, '[')
 		for i, c := range n.Content {
 			if i > 0 {
-				b.WriteByte(',')
+				b = append(b, ',')
 			}
-			ok = n.With(c).writeJSON(b) && ok
+			part(c)
 		}
-		b.WriteByte(']')
-		return ok
+		return append(b, ']'), ok
 	}
 	switch n.ShortTag() {
 	case "!!str", "!!timestamp":
-		writeString(b, n.Value)
-		return true
+		return strictjson.AppendEscaped(b, n.Value), true
 	case "!!int", "!!float":
 		if !jsonNumber.MatchString(n.Value) {
-			return n.Fail("found %s; expected a number as JSON writes it, or a string in quotes", n.Describe())
+			return b, n.Fail("found %s; expected a number as JSON writes it, or a string in quotes", n.Describe())
 		}
-		b.WriteString(n.Value)
-		return true
+		return append(b, n.Value...), true
 	case "!!bool":
 		if n.Value != "true" && n.Value != "false" {
-			return n.Fail("found %s; expected true or false, or a string in quotes", n.Describe())
+			return b, n.Fail("found %s; expected true or false, or a string in quotes", n.Describe())
 		}
-		b.WriteString(n.Value)
-		return true
+		return append(b, n.Value...), true
 	case "!!null":
 		if n.Value != "null" && n.Value != "~" {
-			return n.Fail("found nothing after the key; expected a value, or null")
+			return b, n.Fail("found nothing after the key; expected a value, or null")
 		}
-		b.WriteString("null")
-		return true
+		return append(b, "null"...), true
 	}
-	return n.Fail("found %s; expected a plain value", n.Excerpt())
-}
-
-func writeString(b *strings.Builder, s string) {
-	quoted, _ := json.Marshal(s) // a string cannot fail
-	b.Write(quoted)
+	return b, n.Fail("found %s; expected a plain value", n.Excerpt())
 }

@@ -158,7 +158,8 @@ func TestLiteralLength(t *testing.T) {
 	}
 }
 
-// TestAppendQuote: every byte is written as jsontext writes it, wherever it stands.
+// TestAppendQuote: every byte is written as jsontext writes it, wherever it stands, and escaped as encoding/json
+// does.
 func TestAppendQuote(t *testing.T) {
 	for c := range 256 {
 		for at := range 17 {
@@ -168,6 +169,10 @@ func TestAppendQuote(t *testing.T) {
 				want, _ := jsontext.AppendQuote(nil, text)
 				if got := strictjson.AppendQuote(nil, text); !bytes.Equal(got, want) || !bytes.Equal(strictjson.AppendQuote(nil, string(text)), want) {
 					t.Fatalf("%q: %s; expected %s", text, got, want)
+				}
+				want, _ = json.Marshal(string(text))
+				if got := strictjson.AppendEscaped(nil, string(text)); !bytes.Equal(got, want) {
+					t.Fatalf("%q escaped: %s; expected %s", text, got, want)
 				}
 			}
 		}

@@ -2,7 +2,9 @@ package strictjson
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -70,6 +72,16 @@ func AppendQuote[text string | []byte](b []byte, s text) []byte {
 	}
 	b, _ = jsontext.AppendQuote(b, s) // fails on invalid UTF-8 alone, and then writes replacement characters
 	return b
+}
+
+// AppendEscaped is AppendQuote as encoding/json writes a text: <, > and & are escaped, and so are the line
+// and paragraph separators.
+func AppendEscaped(b []byte, s string) []byte {
+	if isPlain(s) && !strings.ContainsAny(s, "<>&") {
+		return append(append(append(b, '"'), s...), '"')
+	}
+	quoted, _ := json.Marshal(s) // a string cannot fail
+	return append(b, quoted...)
 }
 
 // isPlain reports whether a text is written as it is: ASCII, without quotes, backslashes and

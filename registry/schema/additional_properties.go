@@ -43,8 +43,8 @@ func (b *bundler) verdictMayChange(s *subschema, st position, name string) bool 
 func (b *bundler) ignoredAdditional(s *subschema) []subschemaRef {
 	var list []subschemaRef
 	for _, name := range additionalKeywords {
-		if len(s.children[name]) > 0 && !b.open {
-			list = append(list, subschemaRef{name, s.children[name][0].sub})
+		if inside := s.under(name); len(inside) > 0 && !b.open {
+			list = append(list, subschemaRef{name, inside[0].sub})
 		}
 	}
 	return list
@@ -63,8 +63,8 @@ func (b *bundler) containsSecret(s *subschema) bool {
 		if s.object()[secretKey] == true || visit(b.targets[s]) {
 			return true
 		}
-		for name, list := range s.children {
-			if keywords[name].shape != definitions && slices.ContainsFunc(list, func(h subschemaRef) bool { return visit(h.sub) }) {
+		for _, c := range s.children {
+			if keywords[c.keyword].shape != definitions && slices.ContainsFunc(c.schemas, func(h subschemaRef) bool { return visit(h.sub) }) {
 				return true
 			}
 		}

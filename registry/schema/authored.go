@@ -16,7 +16,7 @@ func (b *bundler) authored(s *subschema, st position) any {
 			continue
 		}
 		out[name] = value
-		list := s.children[name]
+		list := s.under(name)
 		switch keywords[name].shape {
 		case oneSchema:
 			out[name] = b.authored(list[0].sub, childPosition(st, name))

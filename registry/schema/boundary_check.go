@@ -1,14 +1,14 @@
 package schema
 
-import (
-	"maps"
-	"slices"
-)
+import "slices"
 
 // checkBoundaries reports each x-boundary that an evaluation might not find: below a
 // combinator, where the root's rule for other members is ignored, or on a value that is not
 // text.
 func (b *bundler) checkBoundaries(l *resolver, root *subschema) {
+	if !l.bounded {
+		return
+	}
 	type visit struct {
 		sub     *subschema
 		below   string // the combinator above, or ""
@@ -29,15 +29,15 @@ func (b *bundler) checkBoundaries(l *resolver, root *subschema) {
 			}
 		}
 		ignored := b.ignoredAdditional(s)
-		for _, name := range slices.Sorted(maps.Keys(s.children)) {
-			below := v.below
+		for _, c := range s.children {
+			name, below := c.keyword, v.below
 			if below == "" && (keywords[name].scope == inPlaceApplicator || keywords[name].scope == testApplicator) {
 				below = name
 			}
 			if keywords[name].shape == definitions {
 				continue
 			}
-			for _, h := range s.children[name] {
+			for _, h := range c.schemas {
 				next := visit{sub: h.sub, below: below, ignored: v.ignored, root: v.root && keywords[name].scope == inPlaceApplicator}
 				if v.root && slices.ContainsFunc(ignored, func(i subschemaRef) bool { return i.name == name }) {
 					next.ignored = name
@@ -74,10 +74,10 @@ func (b *bundler) textual(s *subschema, arrays bool) bool {
 }
 
 func (b *bundler) textItems(s *subschema) bool {
-	if len(s.children["items"]) == 0 {
+	if len(s.under("items")) == 0 {
 		return false
 	}
-	for _, h := range slices.Concat(s.children["items"], s.children["prefixItems"]) {
+	for _, h := range slices.Concat(s.under("items"), s.under("prefixItems")) {
 		if h.sub.raw != false && !b.textual(h.sub, false) {
 			return false
 		}

@@ -21,6 +21,7 @@ type bundler struct {
 	objects  map[*subschema]bool
 	declared map[*subschema]bool
 
+	marked           bool // a place has a boundary, or is or is not a secret
 	secretAdditional bool // members that the root does not declare were marked secret
 }
 
@@ -62,7 +63,7 @@ func (b *bundler) emit(s *subschema, st position) any {
 		switch {
 		case !known:
 			if !b.forDisplay && (name == boundaryKey || name == secretKey) {
-				out[name] = value
+				out[name], b.marked = value, true
 			}
 			continue
 		case name == "format" && !b.format && !b.forDisplay:
@@ -83,16 +84,16 @@ func (b *bundler) emit(s *subschema, st position) any {
 				out[name] = "#/$defs/" + b.copy(t, targetPosition(st))
 			}
 		case oneSchema:
-			out[name] = b.emit(s.children[name][0].sub, childPosition(st, name))
+			out[name] = b.emit(s.under(name)[0].sub, childPosition(st, name))
 		case schemaList:
 			list := []any{}
-			for _, h := range s.children[name] {
+			for _, h := range s.under(name) {
 				list = append(list, b.emit(h.sub, childPosition(st, name)))
 			}
 			out[name] = list
 		case schemaMap:
 			members := map[string]any{}
-			for _, h := range s.children[name] {
+			for _, h := range s.under(name) {
 				key := h.name
 				if name == "patternProperties" && !b.forDisplay {
 					for key = RE2(key); members[key] != nil; key = "(?:" + key + ")" { // one pattern in two spellings

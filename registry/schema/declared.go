@@ -1,9 +1,6 @@
 package schema
 
-import (
-	"maps"
-	"slices"
-)
+import "slices"
 
 // objectLike reports whether a schema, or one of its branches, says that the value
 // is or may be an object with members of its own.
@@ -47,7 +44,16 @@ func (b *bundler) anySchema(s *subschema, known map[*subschema]bool, has func(*s
 	if answer, ok := known[s]; ok {
 		return answer
 	}
-	visited := map[*subschema]bool{}
+	if has(s) {
+		known[s] = true
+		return true
+	}
+	branches := b.branches(s)
+	if len(branches) == 0 {
+		known[s] = false
+		return false
+	}
+	visited := map[*subschema]bool{s: true}
 	var visit func(s *subschema) bool
 	visit = func(s *subschema) bool {
 		if visited[s] {
@@ -56,7 +62,7 @@ func (b *bundler) anySchema(s *subschema, known map[*subschema]bool, has func(*s
 		visited[s] = true
 		return known[s] || has(s) || slices.ContainsFunc(b.branches(s), visit)
 	}
-	found := visit(s)
+	found := slices.ContainsFunc(branches, visit)
 	if !found {
 		for v := range visited {
 			known[v] = false
@@ -69,9 +75,9 @@ func (b *bundler) anySchema(s *subschema, known map[*subschema]bool, has func(*s
 // branches lists the schemas that apply to the same value and may declare members.
 func (b *bundler) branches(s *subschema) []*subschema {
 	var list []*subschema
-	for _, name := range slices.Sorted(maps.Keys(s.children)) {
-		if keywords[name].scope == inPlaceApplicator {
-			for _, h := range s.children[name] {
+	for _, c := range s.children {
+		if keywords[c.keyword].scope == inPlaceApplicator {
+			for _, h := range c.schemas {
 				list = append(list, h.sub)
 			}
 		}
@@ -109,10 +115,10 @@ func (b *bundler) undeclaredObjects(root *subschema) []*subschema {
 		if bare && !b.declares(s) && !slices.Contains(list, s) {
 			list = append(list, s)
 		}
-		for _, name := range slices.Sorted(maps.Keys(s.children)) {
-			if sc := keywords[name].scope; sc == childApplicator || sc == inPlaceApplicator && name != "if" {
-				for _, h := range s.children[name] {
-					walk(visit{h.sub, childPosition(v.at, name), sc == childApplicator})
+		for _, c := range s.children {
+			if sc := keywords[c.keyword].scope; sc == childApplicator || sc == inPlaceApplicator && c.keyword != "if" {
+				for _, h := range c.schemas {
+					walk(visit{h.sub, childPosition(v.at, c.keyword), sc == childApplicator})
 				}
 			}
 		}

@@ -42,6 +42,7 @@
 // # The way of a definition
 //
 // decode → document → lint → metaschema → reference → bundle (closing) → plain → node
-// (compiling) → complexity → library, the last for other than plain schemas. A value goes through plain, well_formed, cost and library;
+// (compiling) → complexity → library, the last for other than plain schemas, and the two before it for
+// those, and for plain ones with references, boundaries or secrets. A value goes through plain, well_formed, cost and library;
 // explain, finding, collector and message make the violations.
 package schema

@@ -16,14 +16,31 @@ type subschema struct {
 	raw     any    // bool or map[string]any
 	base    string // URI that references inside are resolved against
 	doc     *document
-	// children by keyword, in the order of the document or of sorted names.
-	children map[string][]subschemaRef
+	// names are the keywords of an object, sorted, and children those that hold schemas, in their order.
+	names    []string
+	children []applicator
+}
+
+// applicator is a keyword that holds schemas, in the order of the document or of sorted names.
+type applicator struct {
+	keyword string
+	schemas []subschemaRef
 }
 
 // subschemaRef is a schema inside a keyword of another: under a name, or at an index.
 type subschemaRef struct {
 	name string
 	sub  *subschema
+}
+
+// under returns the schemas inside a keyword.
+func (s *subschema) under(keyword string) []subschemaRef {
+	for _, c := range s.children {
+		if c.keyword == keyword {
+			return c.schemas
+		}
+	}
+	return nil
 }
 
 func (s *subschema) object() map[string]any {
@@ -35,8 +52,19 @@ func (s *subschema) object() map[string]any {
 type document struct {
 	dialect   string
 	root      *subschema
-	all       []*subschema // in the order of the walk, parents first
-	byPointer map[string]*subschema
+	all       []*subschema          // in the order of the walk, parents first
+	byPointer map[string]*subschema // made for the first reference that asks for it
+}
+
+// at returns the schema at a pointer, or nil.
+func (d *document) at(pointer string) *subschema {
+	if d.byPointer == nil {
+		d.byPointer = make(map[string]*subschema, len(d.all))
+		for _, s := range d.all {
+			d.byPointer[s.pointer] = s
+		}
+	}
+	return d.byPointer[pointer]
 }
 
 // resolver resolves references among the documents of one tool: its own, and in
@@ -45,7 +73,8 @@ type resolver struct {
 	resources map[string]*subschema // by absolute URI without fragment
 	anchors   map[string]*subschema // by absolute URI with fragment
 	Options
-	faults []Fault
+	faults  []Fault
+	bounded bool // there is an x-boundary
 }
 
 // baseURI is the base of a document that states no $id: a host that can never
@@ -64,7 +93,7 @@ func (l *resolver) report(pointer, message string) {
 
 // add walks a document and indexes its schemas.
 func (l *resolver) add(raw any, uri string) *document {
-	d := &document{dialect: draft2020, byPointer: map[string]*subschema{}}
+	d := &document{dialect: draft2020}
 	if m, ok := raw.(map[string]any); ok {
 		if s, ok := m["$schema"].(string); ok {
 			if dialect, known := dialectOf(s); known {
@@ -81,7 +110,6 @@ func (l *resolver) add(raw any, uri string) *document {
 func (l *resolver) walk(d *document, raw any, pointer, base string) *subschema {
 	s := &subschema{pointer: pointer, raw: raw, base: base, doc: d}
 	d.all = append(d.all, s)
-	d.byPointer[pointer] = s
 	object, ok := raw.(map[string]any)
 	if !ok {
 		if _, ok := raw.(bool); !ok {
@@ -91,25 +119,39 @@ func (l *resolver) walk(d *document, raw any, pointer, base string) *subschema {
 		return s
 	}
 	l.identify(s, object)
-	s.children = map[string][]subschemaRef{}
-	for _, name := range slices.Sorted(maps.Keys(object)) {
-		value, at := object[name], child(pointer, name)
+	if _, has := object[boundaryKey]; has {
+		l.bounded = true
+	}
+	s.names = sortedNames(object)
+	for _, name := range s.names {
+		var inside []subschemaRef
 		switch keywords[name].shape {
 		case oneSchema:
-			s.children[name] = []subschemaRef{{"", l.walk(d, value, at, s.base)}}
+			inside = []subschemaRef{{"", l.walk(d, object[name], child(pointer, name), s.base)}}
 		case schemaList:
-			list, _ := value.([]any)
+			list, _ := object[name].([]any)
+			at := child(pointer, name)
 			for i, v := range list {
-				s.children[name] = append(s.children[name], subschemaRef{"", l.walk(d, v, childIndex(at, i), s.base)})
+				inside = append(inside, subschemaRef{"", l.walk(d, v, childIndex(at, i), s.base)})
 			}
 		case schemaMap, definitions:
-			members, _ := value.(map[string]any)
-			for _, k := range slices.Sorted(maps.Keys(members)) {
-				s.children[name] = append(s.children[name], subschemaRef{k, l.walk(d, members[k], child(at, k), s.base)})
+			members, _ := object[name].(map[string]any)
+			at := child(pointer, name)
+			for _, k := range sortedNames(members) {
+				inside = append(inside, subschemaRef{k, l.walk(d, members[k], child(at, k), s.base)})
 			}
+		default:
+			continue
 		}
+		s.children = append(s.children, applicator{name, inside})
 	}
 	return s
+}
+
+func sortedNames(object map[string]any) []string {
+	names := slices.AppendSeq(make([]string, 0, len(object)), maps.Keys(object))
+	slices.Sort(names)
+	return names
 }
 
 // identify enters the names that a schema gives itself.
@@ -161,7 +203,7 @@ func (l *resolver) target(s *subschema) (*subschema, string) {
 	case fragment == "":
 		found = root
 	case fragment[0] == '/':
-		found = root.doc.byPointer[root.pointer+canonicalPointer(fragment)]
+		found = root.doc.at(root.pointer + canonicalPointer(fragment))
 	default:
 		found = l.anchors[uri+"#"+fragment]
 	}

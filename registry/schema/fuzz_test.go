@@ -95,7 +95,11 @@ func FuzzPlain(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, wrong := (&evaluators{s, o}).compare(value); wrong != "" {
+		e := &evaluators{s, o}
+		if wrong := e.check(); wrong != "" {
+			t.Fatalf("%s\nschema %s", wrong, schema)
+		}
+		if _, wrong := e.compare(value); wrong != "" {
 			t.Fatalf("%s\nschema %s\nvalue %s", wrong, s.closed, value)
 		}
 	})

@@ -31,11 +31,11 @@ func (l *resolver) lint(d *document) {
 		if list, ok := object["enum"].([]any); ok && len(list) == 0 && !l.allowEmptyEnum {
 			l.report(child(s.pointer, "enum"), "found an empty list, which no value can match; expected at least one value")
 		}
-		for _, name := range slices.Sorted(maps.Keys(object)) {
+		for _, name := range s.names {
 			l.lintKeyword(s, name, object[name])
 		}
 		if _, has := object["$ref"]; has && d.dialect == draft7 {
-			l.lintDraft7Ref(s, object)
+			l.lintDraft7Ref(s)
 		}
 	}
 }
@@ -96,8 +96,8 @@ func (l *resolver) lintDialect(s *subschema, at string, value any) {
 
 // lintDraft7Ref refuses keywords beside $ref: draft-07 ignores them and 2020-12
 // asserts them.
-func (l *resolver) lintDraft7Ref(s *subschema, object map[string]any) {
-	for _, name := range slices.Sorted(maps.Keys(object)) {
+func (l *resolver) lintDraft7Ref(s *subschema) {
+	for _, name := range s.names {
 		switch def := keywords[name]; {
 		case name == "$ref", name == "$schema", def.shape == annotation, def.shape == definitions, strings.HasPrefix(name, "x-"):
 		default:

@@ -18,7 +18,7 @@ var anchorForm = regexp.MustCompile(`^[A-Za-z_][-A-Za-z0-9._]*$`)
 func (l *resolver) checkForms(d *document) {
 	for _, s := range d.all {
 		object := s.object()
-		for _, name := range slices.Sorted(maps.Keys(object)) {
+		for _, name := range s.names {
 			l.checkForm(d.dialect, name, object[name], child(s.pointer, name))
 		}
 	}
@@ -178,8 +178,7 @@ func (l *resolver) checkDistinct(list []any, at string) {
 
 // canonical writes a value so that equal values have equal texts.
 func canonical(v any) string {
-	raw, _ := json.Marshal(withEqualNumbers(v)) // decoded JSON has no value that cannot be written
-	return string(raw)
+	return string(appendJSON(nil, withEqualNumbers(v)))
 }
 
 func withEqualNumbers(v any) any {

@@ -26,6 +26,41 @@ type evaluators struct {
 	oracle *oracle.Schema
 }
 
+// check compares what the program's schema has without nodes with what the nodes of the library say. It
+// returns what is wrong.
+func (e *evaluators) check() string {
+	library := e.library()
+	if library.err != nil {
+		return "kaptinlin/jsonschema cannot be had: " + library.err.Error()
+	}
+	if problem := library.root.complexity(); problem != "" {
+		return problem
+	}
+	bounded, secrets := false, e.secretAdditional
+	library.root.walk(func(n *node) { bounded, secrets = bounded || n.boundary != "", secrets || n.secret })
+	if bounded != e.HasBoundaries() || secrets != e.HasSecrets() {
+		return fmt.Sprintf("boundaries %v, secrets %v; the nodes say %v, %v", e.HasBoundaries(), e.HasSecrets(), bounded, secrets)
+	}
+	return ""
+}
+
+// TestLargePlainSchema: a plain schema as large and deep as one may be, in which each object that is closed
+// counts twice, is not too complex.
+func TestLargePlainSchema(t *testing.T) {
+	const chains, depth = 160, 61
+	chain := `{"type":"string"}`
+	for range depth {
+		chain = `{"type":"object","properties":{"a":` + chain + `}}`
+	}
+	s := compiled(t, `{"type":"object","properties":{`+listed(chains, `"p%d":`+chain)+`}}`)
+	if s.plain == nil {
+		t.Fatal("it is not plain")
+	}
+	if wrong := (&evaluators{Schema: s}).check(); wrong != "" {
+		t.Error(wrong)
+	}
+}
+
 // compare evaluates one text by all of them. It returns what the program says, and why
 // that is wrong, if it is.
 func (e *evaluators) compare(raw []byte) (accepted bool, wrong string) {
@@ -112,13 +147,17 @@ func TestDifferential(t *testing.T) {
 				if len(faults) > 0 || s.plain == nil {
 					continue
 				}
-				s.bounded = s.bounded && !options.Authored // results have no boundaries
 				o, err := oracleFor(s.closed)
 				if err != nil {
 					t.Error(err)
 					return
 				}
 				e := &evaluators{s, o}
+				if wrong := e.check(); wrong != "" {
+					t.Errorf("seed %d: %s\nschema %s", seed, wrong, raw)
+					return
+				}
+				s.bounded = s.bounded && !options.Authored // results have no boundaries
 				schemas.Add(1)
 				for text := range a.values(s, perSchema) {
 					ok, wrong := e.compare(text)

@@ -1,10 +1,5 @@
 package schema
 
-import (
-	"maps"
-	"slices"
-)
-
 // references resolves every $ref of a document, reports those that lead
 // nowhere, and documents that a test supplies on the way.
 func (l *resolver) references(d *document) map[*subschema]*subschema {
@@ -37,6 +32,9 @@ func (l *resolver) references(d *document) map[*subschema]*subschema {
 // cycles reports references that come back to where they started without ever
 // looking at a part of the value: evaluating them would never end.
 func (l *resolver) cycles(d *document, targets map[*subschema]*subschema) {
+	if len(targets) == 0 {
+		return
+	}
 	const (
 		open = 1
 		done = 2
@@ -67,9 +65,9 @@ func (l *resolver) cycles(d *document, targets map[*subschema]*subschema) {
 // tests of the value itself, and the target of $ref.
 func sameValue(s *subschema, targets map[*subschema]*subschema) []*subschema {
 	var list []*subschema
-	for _, name := range slices.Sorted(maps.Keys(s.children)) {
-		if keywords[name].scope == inPlaceApplicator || name == "not" {
-			for _, h := range s.children[name] {
+	for _, c := range s.children {
+		if keywords[c.keyword].scope == inPlaceApplicator || c.keyword == "not" {
+			for _, h := range c.schemas {
 				list = append(list, h.sub)
 			}
 		}

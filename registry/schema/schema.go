@@ -144,36 +144,43 @@ func (b *bundler) checkClosable(l *resolver, root *subschema) {
 func (c *closing) assemble(raw json.RawMessage, r Options) (*Schema, []Fault) {
 	document := c.document(c.top, c.at)
 	program := compilePlain(document) // before the document is prepared for the library
+	s := &Schema{plain: program, secretAdditional: c.secretAdditional, hasSecrets: c.secretAdditional}
+	if program == nil || c.marked || c.secretAdditional || len(c.defs) > 0 {
+		if f := s.addNodes(document, r); f != nil {
+			return nil, []Fault{*f}
+		}
+	}
+	// A plain schema without references needs no nodes: each of its schemas stands for one place, and at most
+	// two of them for the same, so that it is not too complex, however large it is.
+	if program != nil {
+		s.library = sync.OnceValue(func() *libraryJudge { return rebuild(raw, r) })
+	}
+	c.forDisplay = true
+	s.closed = writeJSON(c.document(c.top, c.at))
+	if s.authored = writeJSON(c.authored(c.top, c.at)); bytes.Equal(s.closed, s.authored) {
+		s.authored = s.closed
+	}
+	return s, nil
+}
+
+// addNodes builds the nodes of a document: the schema keeps them if it has boundaries or secrets, and if it
+// is not plain, for the library.
+func (s *Schema) addNodes(document any, r Options) *Fault {
 	nodes, f := buildNodes(document)
 	if f != nil {
-		return nil, []Fault{*f}
+		return f
 	}
 	root := nodes[0]
 	if problem := root.complexity(); problem != "" {
-		return nil, []Fault{{"", problem}}
+		return &Fault{"", problem}
 	}
-	s := &Schema{plain: program}
-	if program != nil {
-		s.library = sync.OnceValue(func() *libraryJudge { return rebuild(raw, r) })
-	} else {
+	if s.plain == nil {
 		j := newLibraryJudge(document, nodes, r)
 		if j.err != nil {
-			return nil, []Fault{{"", "found a schema that kaptinlin/jsonschema cannot compile; expected one that it can (" + shortCause(j.err) + ")"}}
+			return &Fault{"", "found a schema that kaptinlin/jsonschema cannot compile; expected one that it can (" + shortCause(j.err) + ")"}
 		}
 		s.library = func() *libraryJudge { return j }
 	}
-	c.forDisplay = true
-	var err error
-	if s.closed, err = json.Marshal(c.document(c.top, c.at)); err == nil {
-		s.authored, err = json.Marshal(c.authored(c.top, c.at))
-	}
-	if err != nil {
-		return nil, []Fault{{"", "found a schema that cannot be written as JSON"}}
-	}
-	if bytes.Equal(s.closed, s.authored) {
-		s.authored = s.closed
-	}
-	s.secretAdditional, s.hasSecrets = c.secretAdditional, c.secretAdditional
 	root.walk(func(n *node) {
 		s.bounded = s.bounded || n.boundary != ""
 		s.hasSecrets = s.hasSecrets || n.secret
@@ -181,7 +188,7 @@ func (c *closing) assemble(raw json.RawMessage, r Options) (*Schema, []Fault) {
 	if s.bounded || s.hasSecrets {
 		s.root = root
 	}
-	return s, nil
+	return nil
 }
 
 func newLibraryJudge(document any, nodes []*node, r Options) *libraryJudge {
