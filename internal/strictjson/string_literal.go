@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -77,11 +76,14 @@ func AppendQuote[text string | []byte](b []byte, s text) []byte {
 // AppendEscaped is AppendQuote as encoding/json writes a text: <, > and & are escaped, and so are the line
 // and paragraph separators.
 func AppendEscaped(b []byte, s string) []byte {
-	if isPlain(s) && !strings.ContainsAny(s, "<>&") {
-		return append(append(append(b, '"'), s...), '"')
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c < ' ', c == '"', c == '\\', c == '<', c == '>', c == '&', c >= utf8.RuneSelf:
+			quoted, _ := json.Marshal(s) // a string cannot fail
+			return append(b, quoted...)
+		}
 	}
-	quoted, _ := json.Marshal(s) // a string cannot fail
-	return append(b, quoted...)
+	return append(append(append(b, '"'), s...), '"')
 }
 
 // isPlain reports whether a text is written as it is: ASCII, without quotes, backslashes and

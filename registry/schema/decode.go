@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -30,7 +31,7 @@ func decodeSchema(raw []byte) (any, *Fault) {
 		return nil, &Fault{"", "found invalid UTF-8; expected a JSON Schema document in UTF-8"}
 	}
 	d := schemaDecoder{Reader: strictjson.NewReader(raw)}
-	v, err := d.value("", 0)
+	v, err := d.value(0)
 	if err == nil {
 		err = d.End()
 	}
@@ -68,29 +69,39 @@ func (e *limitError) Error() string { return e.fault.Message }
 // reader.
 type schemaDecoder struct {
 	*strictjson.Reader
-	pointerBytes int // so far: a long key stands in the pointer of each value below it
+	pointer      []byte // of the value that is read
+	pointerBytes int    // so far: a long key stands in the pointer of each value below it
 }
 
-func (d *schemaDecoder) value(pointer string, depth int) (any, error) {
-	if d.pointerBytes += len(pointer); d.pointerBytes > maxPointerBytes {
+// child reads a value below the one that is read.
+func (d *schemaDecoder) child(token string, depth int) (any, error) {
+	above := len(d.pointer)
+	d.pointer = append(append(d.pointer, '/'), refusal.EscapePointer(token)...)
+	v, err := d.value(depth + 1)
+	d.pointer = d.pointer[:above]
+	return v, err
+}
+
+func (d *schemaDecoder) value(depth int) (any, error) {
+	if d.pointerBytes += len(d.pointer); d.pointerBytes > maxPointerBytes {
 		return nil, &limitError{Fault{"", "found too many values below long keys; expected shorter keys, or fewer values"}}
 	}
 	if depth > maxSchemaDepth {
-		return nil, &limitError{Fault{pointer, fmt.Sprintf("found nesting over %d; expected a flatter schema", maxSchemaDepth)}}
+		return nil, &limitError{Fault{string(d.pointer), fmt.Sprintf("found nesting over %d; expected a flatter schema", maxSchemaDepth)}}
 	}
 	switch d.Kind() {
 	case '{':
 		object := map[string]any{}
 		err := d.Object(func(name []byte) (err error) {
 			key := string(name)
-			object[key], err = d.value(child(pointer, key), depth+1)
+			object[key], err = d.child(key, depth)
 			return err
 		})
 		return object, err
 	case '[':
 		list := []any{}
 		err := d.Array(func() error {
-			v, err := d.value(childIndex(pointer, len(list)), depth+1)
+			v, err := d.child(strconv.Itoa(len(list)), depth)
 			list = append(list, v)
 			return err
 		})
@@ -111,7 +122,7 @@ func (d *schemaDecoder) value(pointer string, depth int) (any, error) {
 	}
 	n := json.Number(literal)
 	if _, ok := decimal.Parse(string(n)); !ok {
-		return nil, &limitError{Fault{pointer, fmt.Sprintf("found a number out of range; expected at most %d bytes and an exponent from -%d to %d",
+		return nil, &limitError{Fault{string(d.pointer), fmt.Sprintf("found a number out of range; expected at most %d bytes and an exponent from -%d to %d",
 			decimal.MaxBytes, decimal.MaxExponent, decimal.MaxExponent)}}
 	}
 	return n, nil

@@ -41,7 +41,7 @@ func (l *resolver) lint(d *document) {
 }
 
 func (l *resolver) lintKeyword(s *subschema, name string, value any) {
-	at := child(s.pointer, name)
+	at := func() string { return child(s.pointer, name) }
 	def, known := keywords[name]
 	switch {
 	case strings.HasPrefix(name, "x-"):
@@ -52,34 +52,34 @@ func (l *resolver) lintKeyword(s *subschema, name string, value any) {
 		if suggestion := suggestKeyword(name); suggestion != "" {
 			message += " (did you mean " + suggestion + "?)"
 		}
-		l.report(at, message)
+		l.report(at(), message)
 		return
 	case def.shape == unsupported:
-		l.report(at, "found "+name+": "+def.reason)
+		l.report(at(), "found "+name+": "+def.reason)
 		return
 	case def.only != "" && def.only != s.doc.dialect:
-		l.report(at, "found "+name+", which the dialect of $schema does not know; expected $schema "+def.only+" or none")
+		l.report(at(), "found "+name+", which the dialect of $schema does not know; expected $schema "+def.only+" or none")
 		return
 	}
 	switch name {
 	case "$schema":
-		l.lintDialect(s, at, value)
+		l.lintDialect(s, at(), value)
 	case "format":
 		if f, _ := value.(string); !l.formatAnnotations && !format.Known(f) {
-			l.report(at, "found the unknown format "+lexical.Quote(f)+"; expected one of "+strings.Join(format.Names(), ", "))
+			l.report(at(), "found the unknown format "+lexical.Quote(f)+"; expected one of "+strings.Join(format.Names(), ", "))
 		}
 	case "multipleOf":
 		if d, ok := numberOf(value); ok && d.Sign() <= 0 {
-			l.report(at, "found a number that is not above 0; expected a number above 0")
+			l.report(at(), "found a number that is not above 0; expected a number above 0")
 		}
 	case "pattern":
 		if p, ok := value.(string); ok {
-			l.lintPattern(at, p)
+			l.lintPattern(at(), p)
 		}
 	case "patternProperties":
 		members, _ := value.(map[string]any)
 		for _, p := range slices.Sorted(maps.Keys(members)) {
-			l.lintPattern(child(at, p), p)
+			l.lintPattern(child(at(), p), p)
 		}
 	}
 }

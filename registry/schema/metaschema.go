@@ -19,21 +19,22 @@ func (l *resolver) checkForms(d *document) {
 	for _, s := range d.all {
 		object := s.object()
 		for _, name := range s.names {
-			l.checkForm(d.dialect, name, object[name], child(s.pointer, name))
+			l.checkForm(d.dialect, name, object[name], func() string { return child(s.pointer, name) })
 		}
 	}
 }
 
-func (l *resolver) checkForm(dialect, name string, v any, at string) {
+// checkForm checks the value of a keyword. The pointer to it, at, is only written for a fault.
+func (l *resolver) checkForm(dialect, name string, v any, at func() string) {
 	switch keywords[name].shape {
 	case schemaList:
 		if list, is := v.([]any); !is || len(list) == 0 {
-			l.unexpectedForm(at, v, "a list of at least one schema")
+			l.unexpectedForm(at(), v, "a list of at least one schema")
 		}
 		return
 	case schemaMap, definitions:
 		if _, is := v.(map[string]any); !is {
-			l.unexpectedForm(at, v, "an object of schemas")
+			l.unexpectedForm(at(), v, "an object of schemas")
 		}
 		return
 	}
@@ -83,7 +84,7 @@ func (l *resolver) checkForm(dialect, name string, v any, at string) {
 			expected = "an object of lists of names"
 		}
 		for _, member := range slices.Sorted(maps.Keys(members)) {
-			l.checkNames(members[member], child(at, member))
+			l.checkNames(members[member], func() string { return child(at(), member) })
 		}
 	case "contentSchema":
 		if dialect != draft7 {
@@ -91,7 +92,7 @@ func (l *resolver) checkForm(dialect, name string, v any, at string) {
 		}
 	}
 	if expected != "" {
-		l.unexpectedForm(at, v, expected)
+		l.unexpectedForm(at(), v, expected)
 	}
 }
 
@@ -113,20 +114,20 @@ func (l *resolver) unexpectedForm(at string, v any, expected string) {
 }
 
 // checkTypes checks the value of type: a name, or a list of different names.
-func (l *resolver) checkTypes(v any, at string) {
+func (l *resolver) checkTypes(v any, at func() string) {
 	list, is := v.([]any)
 	if !is {
 		if !isType(v) {
-			l.unexpectedForm(at, v, "a type, or a list of types: "+allTypes())
+			l.unexpectedForm(at(), v, "a type, or a list of types: "+allTypes())
 		}
 		return
 	}
 	if len(list) == 0 {
-		l.unexpectedForm(at, v, "at least one type: "+allTypes())
+		l.unexpectedForm(at(), v, "at least one type: "+allTypes())
 	}
 	for i, name := range list {
 		if !isType(name) {
-			l.unexpectedForm(childIndex(at, i), name, "a type: "+allTypes())
+			l.unexpectedForm(childIndex(at(), i), name, "a type: "+allTypes())
 		}
 	}
 	l.checkDistinct(list, at)
@@ -150,27 +151,27 @@ func allTypes() string {
 }
 
 // checkNames checks a list of different names.
-func (l *resolver) checkNames(v any, at string) {
+func (l *resolver) checkNames(v any, at func() string) {
 	list, is := v.([]any)
 	if !is {
-		l.unexpectedForm(at, v, "a list of names")
+		l.unexpectedForm(at(), v, "a list of names")
 		return
 	}
 	for i, name := range list {
 		if _, is := name.(string); !is {
-			l.unexpectedForm(childIndex(at, i), name, "a name, as a string")
+			l.unexpectedForm(childIndex(at(), i), name, "a name, as a string")
 		}
 	}
 	l.checkDistinct(list, at)
 }
 
 // checkDistinct reports the elements of a list that equal one before.
-func (l *resolver) checkDistinct(list []any, at string) {
+func (l *resolver) checkDistinct(list []any, at func() string) {
 	seen := make(map[string]bool, len(list))
 	for i, v := range list {
 		text := canonical(v)
 		if seen[text] {
-			l.unexpectedForm(childIndex(at, i), v, "each value once")
+			l.unexpectedForm(childIndex(at(), i), v, "each value once")
 		}
 		seen[text] = true
 	}
@@ -204,10 +205,10 @@ func withEqualNumbers(v any) any {
 
 // checkContentSchema checks the schema of a text's content, which asserts nothing and is never
 // evaluated.
-func (l *resolver) checkContentSchema(v any, at string) {
+func (l *resolver) checkContentSchema(v any, at func() string) {
 	inside := newResolver(Options{})
 	inside.checkForms(inside.add(v, baseURI))
 	for _, f := range inside.faults {
-		l.report(at+f.Pointer, f.Message)
+		l.report(at()+f.Pointer, f.Message)
 	}
 }

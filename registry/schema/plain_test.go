@@ -52,12 +52,21 @@ func TestLargePlainSchema(t *testing.T) {
 	for range depth {
 		chain = `{"type":"object","properties":{"a":` + chain + `}}`
 	}
-	s := compiled(t, `{"type":"object","properties":{`+listed(chains, `"p%d":`+chain)+`}}`)
-	if s.plain == nil {
+	raw := json.RawMessage(`{"type":"object","properties":{` + listed(chains, `"p%d":`+chain) + `}}`)
+	c, faults := newClosing(raw, Options{})
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	document := c.document(c.top, c.at)
+	if compilePlain(document) == nil {
 		t.Fatal("it is not plain")
 	}
-	if wrong := (&evaluators{Schema: s}).check(); wrong != "" {
-		t.Error(wrong)
+	nodes, f := buildNodes(document)
+	if f != nil {
+		t.Fatal(f)
+	}
+	if problem := nodes[0].complexity(); problem != "" {
+		t.Errorf("of %d nodes: %s", len(nodes), problem)
 	}
 }
 

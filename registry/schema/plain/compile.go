@@ -142,10 +142,14 @@ func dependsOnNeighbours(keyword string) bool {
 
 // node compiles a schema without $ref.
 func (c *compiler) node(schema map[string]any, references int) int {
-	for _, name := range slices.Sorted(maps.Keys(schema)) {
-		if !plainKeywords[name] && !isExtension(name) {
-			return c.refuse(name)
+	foreign := ""
+	for name := range schema {
+		if !plainKeywords[name] && !isExtension(name) && (foreign == "" || name < foreign) {
+			foreign = name
 		}
+	}
+	if foreign != "" {
+		return c.refuse(foreign)
 	}
 	at := len(c.p.nodes)
 	c.p.nodes = append(c.p.nodes, node{})
