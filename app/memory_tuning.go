@@ -28,11 +28,10 @@ const (
 	machineShare      = 0.5
 )
 
-// tuneMemory gives back what loading the configuration has left, many times what is kept of it, and sets
-// how the runtime collects garbage, for the whole process, unless the environment says it (GOGC,
-// GOMEMLIMIT).
-func tuneMemory(logger *slog.Logger) {
-	debug.FreeOSMemory()
+// TuneMemory sets how the runtime collects garbage, for the whole process, unless the environment says it
+// (GOGC, GOMEMLIMIT). A gateway calls it before it loads its configuration, which allocates many times what
+// is kept of it.
+func TuneMemory(logger *slog.Logger) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -133,7 +134,7 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 		return fmt.Errorf("cannot listen on %s: %w", loaded.Server.AdminListen, oserr.Reason(err))
 	}
 
-	tuneMemory(logger)
+	debug.FreeOSMemory() // of what loading the configuration has left
 	stopWatch := runWatch(ctx, watch)
 	defer func() { err = stopWatch(err) }()
 	hangups := make(chan os.Signal, 1)

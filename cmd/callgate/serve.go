@@ -34,10 +34,6 @@ readiness ends first, then new connections are refused, and calls in flight fini
       -d '{"tool":{"name":"time.now","arguments":{}}}'`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			loaded, err := e.loadBy(reload.Load, config)
-			if err != nil {
-				return err
-			}
 			if format == "" {
 				format = "json"
 				if terminal.IsTerminal(e.Stderr) {
@@ -52,6 +48,11 @@ readiness ends first, then new connections are refused, and calls in flight fini
 			// net/http and its clients write what peers sent to the standard logger.
 			log.SetOutput(discardedLines{o.Logger})
 			log.SetFlags(0)
+			app.TuneMemory(o.Logger)
+			loaded, err := e.loadBy(reload.Load, config)
+			if err != nil {
+				return err
+			}
 			return app.Serve(c.Context(), mainFile(loaded), loaded, o)
 		},
 	}
