@@ -33,7 +33,7 @@ func TestConnAborts(t *testing.T) {
 		all.Go(func() {
 			defer far.Close()
 			defer near.Close()
-			c := deadline.NewConn(near)
+			c := deadline.NewConn(near, deadline.NewAlarms())
 			var sent, got byte
 			for range 1500 {
 				_ = c.SetReadDeadline(time.Now().Add(time.Duration(rand.IntN(300)) * time.Microsecond))

@@ -32,6 +32,9 @@ type Alarm struct {
 // Now is the time, as Set takes it.
 func (a *Alarms) Now() time.Duration { return time.Since(a.begun) }
 
+// At is a time as Set takes it.
+func (a *Alarms) At(t time.Time) time.Duration { return t.Sub(a.begun) }
+
 // Add adds an alarm that is not set.
 func (a *Alarms) Add(x *Alarm) {
 	a.mu.Lock()

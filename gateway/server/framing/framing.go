@@ -10,16 +10,19 @@ import (
 )
 
 // NewListener wraps a listener of an HTTP server. See the comment of the package.
-func NewListener(l net.Listener) net.Listener { return listener{l} }
+func NewListener(l net.Listener) net.Listener { return listener{l, deadline.NewAlarms()} }
 
-type listener struct{ net.Listener }
+type listener struct {
+	net.Listener
+	deadlines *deadline.Alarms
+}
 
 func (l listener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	return &conn{Conn: deadline.NewConn(c), accepted: c}, nil
+	return &conn{Conn: deadline.NewConn(c, l.deadlines), accepted: c}, nil
 }
 
 // conn is a connection whose heads are checked as net/http reads them, from one goroutine at a
