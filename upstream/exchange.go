@@ -1,26 +1,50 @@
 package upstream
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"slices"
+	"sync/atomic"
+	"time"
 )
 
-// response is an answer whose head was accepted.
-type response struct {
-	timeouts *phaseTimer
-	body     *boundedBody
-	length   int64       // of the body as the head states it; negative: it does not
-	header   http.Header // those of keptHeaders
-	secrets  []string    // of the operator's key that was sent
+// exchange is one attempt: the context of its request, which knows how far it has come, and once its head
+// was accepted its answer.
+type exchange struct {
+	phaseTimer
+	responseTime     time.Duration
+	connected, begun atomic.Bool
+
+	body    boundedBody
+	length  int64       // of the body as the head states it; negative: it does not
+	header  http.Header // those of keptHeaders
+	secrets []string    // of the operator's key that was sent
+}
+
+// Connected is of outbound.Progress.
+func (a *exchange) Connected() {
+	a.connected.Store(true)
+	a.start(a.responseTime, errResponseTimeout)
+}
+
+// Answered is of outbound.Progress.
+func (a *exchange) Answered() { a.begun.Store(true) }
+
+// traced is the context of a request that net/http sends.
+func (a *exchange) traced() context.Context {
+	return httptrace.WithClientTrace(a, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { a.Connected() }, GotFirstResponseByte: a.Answered,
+	})
 }
 
 // maxFirstRead is how much memory a body gets by its stated length alone.
 const maxFirstRead = 16 << 10
 
 // readAll reads the whole body.
-func (a *response) readAll() ([]byte, error) {
+func (a *exchange) readAll() ([]byte, error) {
 	b := make([]byte, 0, max(min(a.length, maxFirstRead)+1, 512)) // one more, for a read that finds the end
 	for {
 		n, err := a.body.Read(b[len(b):cap(b)])
@@ -38,10 +62,10 @@ func (a *response) readAll() ([]byte, error) {
 
 // mentionsKey reports whether the operator's key stands in a text of the answer, also behind the escapes
 // of JSON. A provider's error that does is not passed on.
-func (a *response) mentionsKey(text []byte) bool { return mentions(text, a.secrets) }
+func (a *exchange) mentionsKey(text []byte) bool { return mentions(text, a.secrets) }
 
 // close ends the exchange. It is safe to call twice.
-func (a *response) close() {
-	a.timeouts.end()
+func (a *exchange) close() {
+	a.end()
 	a.body.close()
 }

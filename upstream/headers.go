@@ -20,6 +20,7 @@ const (
 // Values of headers that every request has.
 var (
 	contentJSON      = []string{typeJSON}
+	contentStream    = []string{typeStream}
 	identityEncoding = []string{"identity"}
 	userAgent        = []string{"callgate"}
 )
@@ -49,11 +50,14 @@ var keptNames = map[string]bool{
 var keptPrefixes = []string{"Anthropic-Ratelimit-", "X-Ratelimit-"}
 
 // keptHeaders returns the headers of an answer that are for the application: those of keptNames
-// and keptPrefixes with one value each, of at most 1,024 bytes, in which none of the secrets stands.
-func keptHeaders(header http.Header, secrets []string) http.Header {
-	kept := http.Header{}
+// and keptPrefixes with one value each, of at most 1,024 bytes, in which none of the secrets stands; nil where there
+// are none.
+func keptHeaders(header http.Header, secrets []string) (kept http.Header) {
 	for name, values := range header {
 		if len(kept) < maxKeptHeaders && len(values) == 1 && isKeptName(name) && isKeptValue(values[0], secrets) {
+			if kept == nil {
+				kept = http.Header{}
+			}
 			kept[name] = values
 		}
 	}

@@ -226,11 +226,13 @@ func complete(t testing.TB, d Definition) (*Reply, error) {
 // offline reads the bytes of a stream as from a connection, cut as reads say.
 func offline(from io.Reader) *EventStream {
 	d := Defaults()
-	b := &boundedBody{ReadCloser: io.NopCloser(from), timeouts: newPhaseTimer(context.Background(), deadline.NewAlarms(), time.Hour), idle: patient, remaining: d.MaxStream}
+	a := &exchange{}
+	a.begin(context.Background(), deadline.NewAlarms(), time.Hour)
+	a.body = boundedBody{ReadCloser: io.NopCloser(from), timeouts: &a.phaseTimer, idle: patient, remaining: d.MaxStream}
 	return &EventStream{
 		upstream:  "sample",
-		response:  &response{timeouts: b.timeouts, body: b},
-		scanner:   sse.Reader{Source: b, MaxBytes: d.MaxEvent, Last: IsDone},
+		exchange:  a,
+		scanner:   sse.Reader{Source: &a.body, MaxBytes: d.MaxEvent, Last: IsDone},
 		remaining: d.MaxEvents,
 	}
 }

@@ -7,9 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
-	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -37,14 +35,14 @@ type attemptError struct {
 
 // send makes attempts until one returns an answer of the wanted type, or no further attempt
 // is allowed.
-func (c *Client) send(ctx context.Context, route *Route, p *posting) (*response, error) {
+func (c *Client) send(ctx context.Context, route *Route, p *posting) (*exchange, error) {
 	times := route.definition.Timeouts
 	from, latest := c.now(), c.alarms.Now()+times.Total
 	ends := from.Add(times.Total)
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(ends) {
 		ends = deadline
 	}
-	meter := route.Meter
+	meter := p.meter
 	if meter != nil && p.endpoint.isMetered() {
 		body, err := meter.Prepare(p.endpoint, p.body)
 		if err != nil {
@@ -88,7 +86,7 @@ func (c *Client) send(ctx context.Context, route *Route, p *posting) (*response,
 
 // receive sends a request and reads the whole answer. Close the response once the body is no
 // longer used: until then it counts in the memory budget.
-func (c *Client) receive(ctx context.Context, route *Route, p *posting) (*response, []byte, error) {
+func (c *Client) receive(ctx context.Context, route *Route, p *posting) (*exchange, []byte, error) {
 	a, err := c.send(ctx, route, p)
 	if err != nil {
 		return nil, nil, err
@@ -96,7 +94,7 @@ func (c *Client) receive(ctx context.Context, route *Route, p *posting) (*respon
 	body, err := a.readAll()
 	if err != nil {
 		defer a.close()
-		return nil, nil, transportError(a.timeouts.ctx, route.Upstream, err, true)
+		return nil, nil, transportError(a, route.Upstream, err, true)
 	}
 	return a, body, nil
 }
@@ -136,61 +134,59 @@ func sleep(ctx context.Context, d time.Duration) error {
 }
 
 // attempt sends the request once. latest is when the answer must be whole, by c.alarms.
-func (c *Client) attempt(ctx context.Context, route *Route, p *posting, latest time.Duration) (*response, *attemptError) {
+func (c *Client) attempt(ctx context.Context, route *Route, p *posting, latest time.Duration) (*exchange, *attemptError) {
 	d := route.definition
 	target := route.endpoints[p.endpoint]
 	if target == nil {
 		return nil, &attemptError{unbilled: true, err: misconfigured("%s: no request can be made of its base_url", route.Upstream)}
 	}
-	w := newPhaseTimer(ctx, c.alarms, latest)
-	w.start(d.Timeouts.Total, errTotal)
-	key, err := c.credential(w.ctx, d)
+	a := &exchange{responseTime: d.Timeouts.Response}
+	a.begin(ctx, c.alarms, latest)
+	a.start(d.Timeouts.Total, errTotal)
+	key, err := c.credential(a, d)
 	if err != nil {
-		defer w.end()
-		if w.ctx.Err() != nil {
-			return nil, &attemptError{unbilled: true, err: transportError(w.ctx, route.Upstream, err, false)}
+		defer a.end()
+		if a.Err() != nil {
+			return nil, &attemptError{unbilled: true, err: transportError(a, route.Upstream, err, false)}
 		}
 		return nil, &attemptError{unbilled: true, err: misconfigured("%s: %w", route.Upstream, err)}
 	}
-	var connected, begun atomic.Bool
-	traced := httptrace.WithClientTrace(w.ctx, &httptrace.ClientTrace{
-		GotConn: func(httptrace.GotConnInfo) {
-			connected.Store(true)
-			w.start(d.Timeouts.Response, errResponseTimeout)
-		},
-		GotFirstResponseByte: func() { begun.Store(true) },
-	})
 	own := route.plain && !p.get && len(p.body) <= outbound.MaxOwnBody
-	request := newRequest(traced, target, key, p, own)
-	w.start(d.Timeouts.Connect, errConnect)
+	sending := context.Context(a)
+	if !own {
+		sending = a.traced()
+	}
+	request := newRequest(sending, target, key, p)
+	a.start(d.Timeouts.Connect, errConnect)
 	// Neither sends a request again of which a byte was sent: that is another attempt.
 	var got *http.Response
 	if own {
-		got, _, err = c.plain.Send(request, anyAddress, false) //nolint:bodyclose // response.close closes it
+		outbound.SetBody(request, p.body)
+		got, _, err = c.plain.Send(request, anyAddress, false) //nolint:bodyclose // exchange.close closes it
 	} else {
+		setBody(request, p)
 		// RoundTrip, not a client: it follows no redirect and keeps no cookie.
-		got, err = c.transport.RoundTrip(request) //nolint:bodyclose // response.close closes it
+		got, err = c.transport.RoundTrip(request) //nolint:bodyclose // exchange.close closes it
 	}
 	if err != nil {
-		defer w.end()
-		connecting := errors.Is(context.Cause(w.ctx), errConnect)
+		defer a.end()
+		begun, connecting := a.begun.Load(), errors.Is(context.Cause(a), errConnect)
 		return nil, &attemptError{
-			err:      transportError(w.ctx, route.Upstream, err, begun.Load()),
-			unbilled: !connected.Load(),
-			retry:    !begun.Load() && !isPermanent(err) && (w.ctx.Err() == nil || connecting),
+			err:      transportError(a, route.Upstream, err, begun),
+			unbilled: !a.connected.Load(),
+			retry:    !begun && !isPermanent(err) && (a.Err() == nil || connecting),
 		}
 	}
-	b := &boundedBody{ReadCloser: got.Body, timeouts: w, idle: d.Timeouts.Idle, remaining: d.MaxStream}
+	a.body = boundedBody{ReadCloser: got.Body, timeouts: &a.phaseTimer, idle: d.Timeouts.Idle, remaining: d.MaxStream}
 	if p.accept == typeJSON {
-		b.remaining, b.budget = d.MaxBody, &c.budget
+		a.body.remaining, a.body.budget = d.MaxBody, &c.budget
 	}
-	a := &response{timeouts: w, body: b, length: got.ContentLength, header: keptHeaders(got.Header, key.secrets), secrets: key.secrets}
-	if f := c.checkHead(route, key, got, b, p); f != nil {
+	a.length, a.header, a.secrets = got.ContentLength, keptHeaders(got.Header, key.secrets), key.secrets
+	if f := c.checkHead(route, key, got, &a.body, p); f != nil {
 		if f.status == http.StatusUnauthorized {
 			f.retry = c.plain.Rejected(request, d.Credential) // with another token
 		}
-		w.end()
-		b.close()
+		a.close()
 		f.unbilled = refusedByProvider(f.status)
 		return nil, f
 	}
@@ -200,8 +196,8 @@ func (c *Client) attempt(ctx context.Context, route *Route, p *posting, latest t
 // anyAddress allows every address: the operator names the hosts of upstreams.
 var anyAddress = []string{"0.0.0.0/0", "::/0"}
 
-// newRequest returns the request of an attempt; own says that outbound sends it.
-func newRequest(ctx context.Context, endpoint *url.URL, key credentialValue, p *posting, own bool) *http.Request {
+// newRequest returns the request of an attempt, without its body.
+func newRequest(ctx context.Context, endpoint *url.URL, key credentialValue, p *posting) *http.Request {
 	if p.query != "" {
 		withQuery := *endpoint
 		withQuery.RawQuery = p.query
@@ -213,27 +209,29 @@ func newRequest(ctx context.Context, endpoint *url.URL, key credentialValue, p *
 			header[name] = values
 		}
 	}
-	header["Content-Type"], header["Accept"] = contentJSON, []string{p.accept}
-	header["Accept-Encoding"], header["User-Agent"] = identityEncoding, userAgent
+	header["Accept"], header["Accept-Encoding"], header["User-Agent"] = contentStream, identityEncoding, userAgent
+	if p.accept == typeJSON {
+		header["Accept"] = contentJSON
+	}
 	if key.header != "" {
 		header[key.header] = []string{key.value}
 	}
+	method := http.MethodGet
+	if !p.get {
+		method, header["Content-Type"] = http.MethodPost, contentJSON
+	}
+	return (&http.Request{
+		Method: method, URL: endpoint, Host: endpoint.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header,
+	}).WithContext(ctx)
+}
+
+// setBody sets the body of a request that net/http sends, which may send it again on another connection.
+func setBody(request *http.Request, p *posting) {
 	if p.get {
-		delete(header, "Content-Type")
-		request := http.Request{Method: http.MethodGet, URL: endpoint, Host: endpoint.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header}
-		return request.WithContext(ctx)
-	}
-	request := http.Request{
-		Method: http.MethodPost, URL: endpoint, Host: endpoint.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: header,
-	}
-	if own {
-		outbound.SetBody(&request, p.body)
-		return request.WithContext(ctx)
+		return
 	}
 	request.Body, request.ContentLength = io.NopCloser(bytes.NewReader(p.body)), int64(len(p.body))
 	request.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(p.body)), nil }
-	return request.WithContext(ctx)
 }
 
 // checkHead checks the head of an answer; nil means that its body can be read.

@@ -23,15 +23,14 @@ type prefixRoute struct {
 	route  *Route
 }
 
-// Route says which upstream serves a model, and how its completions are treated.
+// Route says which upstream serves a model, and how its completions are treated. It belongs to a Set, and must not
+// be changed.
 type Route struct {
 	Upstream      string // its name
 	Model         string // in the application's request
 	UpstreamModel string // sent to the provider
 	Exact         bool   // the definition has the whole name, not a prefix
 	Rules         Rules
-	// Meter bounds what requests take. Lookup leaves it nil: nothing does.
-	Meter Meter
 
 	definition *Definition           // is not changed
 	endpoints  map[Endpoint]*url.URL // empty: base_url cannot be parsed
@@ -100,23 +99,16 @@ func (s *Set) Lookup(model string) (*Route, bool) {
 		return nil, false
 	}
 	if route, ok := s.exact[model]; ok {
-		return route.clone(), true
+		return route, true
 	}
 	for _, p := range s.prefixes {
 		if strings.HasPrefix(model, p.prefix) {
-			route := p.route.clone()
+			route := *p.route
 			route.Model, route.UpstreamModel = model, cmp.Or(route.UpstreamModel, model)
-			return route, true
+			return &route, true
 		}
 	}
 	return nil, false
-}
-
-// clone returns a deep copy, so that callers cannot modify the set.
-func (r *Route) clone() *Route {
-	c := *r
-	c.Rules = r.Rules.clone()
-	return &c
 }
 
 // MaxBody is the most bytes of an answer, whole or put together from a stream.
@@ -139,9 +131,5 @@ func (s *Set) Wildcards() []*Route {
 	if s == nil {
 		return nil
 	}
-	routes := make([]*Route, len(s.wildcards))
-	for i, r := range s.wildcards {
-		routes[i] = r.clone()
-	}
-	return routes
+	return slices.Clone(s.wildcards)
 }

@@ -36,7 +36,7 @@ type EventStream struct {
 	Header http.Header
 
 	upstream  string
-	response  *response
+	exchange  *exchange
 	scanner   sse.Reader
 	remaining int  // events until the bound is reached
 	done      bool // [DONE] was read
@@ -63,13 +63,16 @@ func (c *Client) openStream(ctx context.Context, route *Route, p *posting) (*Eve
 	stream := &EventStream{
 		Header:    a.header,
 		upstream:  route.Upstream,
-		response:  a,
-		scanner:   sse.Reader{Source: a.body, MaxBytes: route.definition.MaxEvent, Last: p.isLast},
+		exchange:  a,
+		scanner:   sse.Reader{Source: &a.body, MaxBytes: route.definition.MaxEvent, Last: IsDone},
 		remaining: route.definition.MaxEvents,
+	}
+	if p.last != nil {
+		stream.scanner.Last = func(data []byte) bool { return IsDone(data) || p.last(data) }
 	}
 	if err := stream.scanner.Wait(); err != nil {
 		defer a.close()
-		return nil, transportError(a.timeouts.ctx, route.Upstream, err, true)
+		return nil, transportError(a, route.Upstream, err, true)
 	}
 	return stream, nil
 }
@@ -94,11 +97,10 @@ func (s *EventStream) Next() (name, data []byte, err error) {
 // NextIfAny is Next for a stream that is whole if nothing more comes: it waits a second at most, and
 // silence is io.EOF too. An event that has begun must come to its end.
 func (s *EventStream) NextIfAny() (name, data []byte, err error) {
-	timeouts := s.response.timeouts
-	timeouts.shorten(afterDoneTime, errAfterDone)
-	defer timeouts.restore()
+	s.exchange.shorten(afterDoneTime, errAfterDone)
+	defer s.exchange.restore()
 	name, data, err = s.Next()
-	if cause := context.Cause(timeouts.ctx); err == nil || !errors.Is(cause, errAfterDone) && !errors.Is(cause, errIdle) {
+	if cause := context.Cause(s.exchange); err == nil || !errors.Is(cause, errAfterDone) && !errors.Is(cause, errIdle) {
 		return name, data, err
 	}
 	if s.err = io.EOF; s.partial {
@@ -122,7 +124,7 @@ func (s *EventStream) nextAny() (name, data []byte, err error) {
 		return nil, nil, io.EOF
 	case err != nil:
 		s.partial = s.scanner.Partial()
-		return nil, nil, transportError(s.response.timeouts.ctx, s.upstream, err, true)
+		return nil, nil, transportError(s.exchange, s.upstream, err, true)
 	case IsDone(data):
 		s.done = true
 		return name, data, nil
@@ -145,7 +147,7 @@ func (s *EventStream) Ready() bool {
 }
 
 // MentionsKey is like that of Reply. It may be called after the end.
-func (s *EventStream) MentionsKey(text []byte) bool { return s.response.mentionsKey(text) }
+func (s *EventStream) MentionsKey(text []byte) bool { return s.exchange.mentionsKey(text) }
 
 // End is called after the last event of a wire, which must be read: it waits for the end of the
 // body, at most a second. An event after the last is a *refusal.Error, but for [DONE] and those that
@@ -157,7 +159,7 @@ func (s *EventStream) End(addsNothing func(name, data []byte) bool) error {
 	}
 	s.err = io.EOF
 	defer s.release()
-	s.response.timeouts.shorten(afterDoneTime, errAfterDone)
+	s.exchange.shorten(afterDoneTime, errAfterDone)
 	last := "the end"
 	name, data, err := s.scanner.Next()
 	for ; err == nil && (len(data) == 0 || IsDone(data) || addsNothing != nil && addsNothing(name, data)); name, data, err = s.scanner.Next() {
@@ -176,15 +178,15 @@ func (s *EventStream) End(addsNothing func(name, data []byte) bool) error {
 	}
 	// How the connection was closed does not matter for a complete stream. A request
 	// cancelled by its caller does.
-	if cause := context.Cause(s.response.timeouts.ctx); cause != nil && !errors.Is(cause, errAfterDone) && !errors.Is(cause, errIdle) {
-		s.err = transportError(s.response.timeouts.ctx, s.upstream, err, true)
+	if cause := context.Cause(s.exchange); cause != nil && !errors.Is(cause, errAfterDone) && !errors.Is(cause, errIdle) {
+		s.err = transportError(s.exchange, s.upstream, err, true)
 		return s.err
 	}
 	return nil
 }
 
 // Close ends the stream and releases its connection.
-func (s *EventStream) Close() { s.response.close() }
+func (s *EventStream) Close() { s.exchange.close() }
 
 // release closes the stream and gives its buffer back.
 func (s *EventStream) release() {

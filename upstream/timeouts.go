@@ -16,7 +16,7 @@ var errClosed = errors.New("the exchange was closed")
 // phaseTimer cancels the context of an exchange when one of its phases, or all of it, takes too
 // long; the cause says which. It uses the client's one timer: a phase ends long before its time.
 type phaseTimer struct {
-	ctx    context.Context
+	context.Context
 	cancel context.CancelCauseFunc
 	alarms *deadline.Alarms
 	alarm  deadline.Alarm
@@ -29,14 +29,12 @@ type phaseTimer struct {
 	ended   bool
 }
 
-// newPhaseTimer returns the timer of an exchange that ends at a time of alarms.Now. No phase has
-// begun.
-func newPhaseTimer(parent context.Context, alarms *deadline.Alarms, ends time.Duration) *phaseTimer {
-	w := &phaseTimer{alarms: alarms, latest: ends, ends: ends, lateAll: errTotal, cause: errTotal}
-	w.ctx, w.cancel = context.WithCancelCause(parent)
+// begin begins the time of an exchange that ends at a time of alarms.Now. No phase has begun.
+func (w *phaseTimer) begin(parent context.Context, alarms *deadline.Alarms, ends time.Duration) {
+	w.alarms, w.latest, w.ends, w.lateAll, w.cause = alarms, ends, ends, errTotal, errTotal
+	w.Context, w.cancel = context.WithCancelCause(parent)
 	w.alarm.Call = w.expire
 	alarms.Add(&w.alarm)
-	return w
 }
 
 // start ends the current phase and starts the next.

@@ -20,6 +20,8 @@ type Request struct {
 	// Last reports whether the data of an event is that of the last one of the wire: it is
 	// complete even where the body ends before the empty line behind it. Nil: none is, but [DONE].
 	Last func(data []byte) bool
+	// Meter bounds what the request takes; nil: nothing does.
+	Meter Meter
 }
 
 // posting returns the request as it is sent.
@@ -28,7 +30,7 @@ func (r Request) posting(accept string) (*posting, error) {
 		const message = "Found a query with other characters than those of URLs; expected none, or one such as beta=true."
 		return nil, refusal.New(refusal.BadRequest, message)
 	}
-	return &posting{endpoint: r.Endpoint, query: r.Query, header: r.Header, body: r.Body, accept: accept, last: r.Last}, nil
+	return &posting{endpoint: r.Endpoint, query: r.Query, header: r.Header, body: r.Body, accept: accept, last: r.Last, meter: r.Meter}, nil
 }
 
 // posting is one request as it is sent, in each attempt the same.
@@ -39,9 +41,7 @@ type posting struct {
 	body     []byte
 	accept   string // the content type of the answer
 	get      bool   // the method is GET, without a body
-	// last is that of Request.
-	last func(data []byte) bool
+	// last and meter are those of Request.
+	last  func(data []byte) bool
+	meter Meter
 }
-
-// isLast reports whether the data of an event is that of the last one, or [DONE].
-func (p *posting) isLast(data []byte) bool { return IsDone(data) || p.last != nil && p.last(data) }

@@ -34,9 +34,7 @@ func (o Options) Open(received server.Request, admission *gateway.Admission, wir
 		o.Heartbeat = DefaultHeartbeat
 	}
 	r := &Run{Admission: admission, Route: route, options: o, wire: wire, requestID: received.ID, slot: received.Slot}
-	if o.Budgets != nil {
-		r.spending.run, route.Meter = r, &r.spending
-	}
+	r.spending.run, r.heartbeat.interval, r.heartbeat.alarms = r, o.Heartbeat, o.heartbeats
 	return r, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/server"
+	"github.com/callgate/callgate/internal/deadline"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/wrapper"
@@ -40,6 +41,7 @@ type exchange struct {
 
 // Serve answers requests over a wire.
 func Serve(wire Wire, o Options) func(*gin.Context, server.Request) {
+	o.heartbeats = deadline.NewAlarms()
 	return func(c *gin.Context, received server.Request) {
 		x, err := newExchange(c, wire, o, received)
 		if err != nil {
@@ -90,7 +92,7 @@ func ServeCount(wire Wire, o Options) func(*gin.Context, server.Request) {
 }
 
 func (x *exchange) count(c *gin.Context) error {
-	request := x.dialogue.Body()
+	request := x.request()
 	request.Endpoint = x.spec.Count.Endpoint
 	reply, err := x.post(c.Request.Context(), request)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/callgate/callgate/internal/deadline"
 	"github.com/callgate/callgate/internal/safe"
 )
 
@@ -22,8 +23,19 @@ func (r *Run) Wait(note string, do func() error) error {
 	if r.KeepAlive == nil {
 		return do()
 	}
-	r.heartbeat.start(r.options.Heartbeat, r.sentAt, func() error { r.KeepAlive(note); return nil })
-	err := contained(do)
+	r.beginWait(note)
+	return r.endWait(contained(do))
+}
+
+// beginWait and endWait are Wait for an operation that is contained already.
+func (r *Run) beginWait(note string) {
+	if r.KeepAlive != nil {
+		r.heartbeat.start(r.sentAt, r.KeepAlive, note)
+	}
+}
+
+// endWait returns the error of the operation, or that of the sign of life that failed.
+func (r *Run) endWait(err error) error {
 	if failed := r.heartbeat.pause(); failed != nil {
 		return failed
 	}
@@ -36,52 +48,51 @@ func contained(do func() error) (err error) {
 	return do()
 }
 
-// heartbeat sends signs of life from a goroutine of a timer, one at a time. A run waits again and again, mostly for less
-// than an interval, so that it keeps one timer: that rings where the first wait was due, and is set on from there.
+// heartbeat sends signs of life from a goroutine of an alarm, one at a time. A run waits again and again, mostly for less
+// than an interval, so that the alarm moves on with each wait, and the runs of a face share one timer.
 type heartbeat struct {
-	mu       sync.Mutex // held while a sign of life is sent
-	timer    *time.Timer
-	set      bool // the timer is going to ring
 	interval time.Duration
-	due      time.Time    // of the next sign of life
-	send     func() error // nil: nothing is waited for
-	failed   error        // of the sign of life that was the last
+	alarms   *deadline.Alarms
+	alarm    deadline.Alarm
+
+	mu     sync.Mutex // held while a sign of life is sent
+	added  bool       // the alarm is among the alarms
+	due    time.Duration
+	send   func(note string) // nil: nothing is waited for
+	note   string
+	failed error // of the sign of life that was the last
 }
 
 // start sends signs of life until pause is called. The time of sentAt never goes back.
-func (b *heartbeat) start(interval time.Duration, sentAt time.Time, send func() error) {
+func (b *heartbeat) start(sentAt time.Time, send func(note string), note string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.interval, b.due, b.send, b.failed = interval, sentAt.Add(interval), send, nil
-	if !b.set {
-		b.ring()
+	if b.alarms == nil {
+		b.alarms = deadline.NewAlarms()
 	}
+	if !b.added {
+		b.added, b.alarm.Call = true, func() { go b.beat() }
+		b.alarms.Add(&b.alarm)
+	}
+	b.send, b.note, b.failed = send, note, nil
+	b.ringAt(b.alarms.Now() - time.Since(sentAt) + b.interval)
 }
 
-// ring sets the timer, under the lock.
-func (b *heartbeat) ring() {
-	b.set = true
-	if in := time.Until(b.due); b.timer == nil {
-		b.timer = time.AfterFunc(in, b.beat)
-	} else {
-		b.timer.Reset(in)
-	}
+// ringAt sets the alarm, under the lock.
+func (b *heartbeat) ringAt(due time.Duration) {
+	b.due = due
+	b.alarms.Set(&b.alarm, due)
 }
 
 func (b *heartbeat) beat() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.set = false
-	if b.send == nil {
+	if b.send == nil || b.alarms.Now() < b.due { // it has moved since
 		return
 	}
-	if time.Until(b.due) <= 0 {
-		if b.failed = contained(b.send); b.failed != nil {
-			return
-		}
-		b.due = time.Now().Add(b.interval)
+	if b.failed = contained(func() error { b.send(b.note); return nil }); b.failed == nil {
+		b.ringAt(b.alarms.Now() + b.interval)
 	}
-	b.ring()
 }
 
 // pause ends the signs of life. Once it has returned, none is being sent. Its error is that of one
@@ -97,8 +108,8 @@ func (b *heartbeat) pause() error {
 func (b *heartbeat) stop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.timer != nil {
-		b.timer.Stop()
+	if b.send = nil; b.added {
+		b.added = false
+		b.alarms.Remove(&b.alarm)
 	}
-	b.set = false
 }

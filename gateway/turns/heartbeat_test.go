@@ -11,17 +11,16 @@ import (
 // the waits before it have set the timer.
 func TestSignsOfLifeOfLaterWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const interval = 10 * time.Second
 		began := time.Now()
 		var sent []time.Duration
-		var b heartbeat
+		b := heartbeat{interval: 10 * time.Second}
 		at := func(when time.Duration, do func()) {
 			time.Sleep(when*time.Second - time.Since(began))
 			synctest.Wait()
 			do()
 		}
 		start := func() {
-			b.start(interval, time.Now(), func() error { sent = append(sent, time.Since(began)/time.Second); return nil })
+			b.start(time.Now(), func(string) { sent = append(sent, time.Since(began)/time.Second) }, "")
 		}
 		pause := func() {
 			if err := b.pause(); err != nil {
@@ -30,11 +29,11 @@ func TestSignsOfLifeOfLaterWaits(t *testing.T) {
 		}
 		at(0, start)
 		at(4, pause)
-		at(4, start) // something was sent; the timer rings at 10 still
+		at(4, start) // something was sent
 		at(25, pause)
 		at(26, start)
 		at(30, pause)
-		at(50, start) // no timer is set
+		at(50, start) // no alarm is set
 		at(61, pause)
 		at(61, b.stop)
 		at(100, start)

@@ -13,7 +13,7 @@ import (
 
 // read requests a reply, and reads it. What of a stream is released goes to the application meanwhile.
 func (x *exchange) read(modelCtx, ctx context.Context) (*Reply, error) {
-	request, reader := x.dialogue.Body(), x.dialogue.Reader()
+	request, reader := x.request(), x.dialogue.Reader()
 	reply := reader.Reply()
 	err := contained(func() error { // what was sent is recorded, whatever the wire does
 		if !x.streams {
@@ -30,6 +30,15 @@ func (x *exchange) read(modelCtx, ctx context.Context) (*Reply, error) {
 		x.abandon(ctx, reply)
 	}
 	return reply, err
+}
+
+// request is the next request to the model.
+func (x *exchange) request() upstream.Request {
+	request := x.dialogue.Body()
+	if x.options.Budgets != nil {
+		request.Meter = &x.spending
+	}
+	return request
 }
 
 // readWhole requests a reply that is no stream, and reads it.
@@ -129,11 +138,7 @@ func (x *exchange) readStream(ctx, runCtx context.Context, request upstream.Requ
 	if x.Client() == nil {
 		return errNoClient()
 	}
-	var events *upstream.EventStream
-	err := x.Wait(waitingForModel, func() (err error) {
-		events, err = x.Client().Open(ctx, x.Route, request)
-		return err
-	})
+	events, err := x.open(ctx, request)
 	if events != nil { // also where it is the sign of life that failed
 		defer events.Close()
 	}
@@ -178,6 +183,13 @@ func (x *exchange) readStream(ctx, runCtx context.Context, request upstream.Requ
 	}
 }
 
+// open requests a stream. The stream may be there although there is an error: that of a sign of life.
+func (x *exchange) open(ctx context.Context, request upstream.Request) (events *upstream.EventStream, err error) {
+	x.beginWait(waitingForModel)
+	defer func() { err = x.endWait(err) }()
+	return x.Client().Open(ctx, x.Route, request)
+}
+
 func (x *exchange) ended(reader Reader, events *upstream.EventStream) error {
 	if err := reader.End(); err != nil {
 		return x.unreadable(err, events.MentionsKey)
@@ -188,26 +200,14 @@ func (x *exchange) ended(reader Reader, events *upstream.EventStream) error {
 // next reads the next event. The provider's own events keep the application's stream alive; where nothing
 // was sent of the last one, or the run has several turns, signs of life are sent.
 func (x *exchange) next(events *upstream.EventStream, at Progress) (name, data []byte, err error) {
-	switch {
-	case !events.Ready() && (x.Mode == gateway.ModeCall || x.quiet):
-		return x.await(events, at)
-	case at == Settled:
+	if !events.Ready() && (x.Mode == gateway.ModeCall || x.quiet) {
+		x.beginWait(waitingForModel)
+		defer func() { err = x.endWait(err) }()
+	}
+	if at == Settled {
 		return events.NextIfAny()
 	}
 	return events.Next()
-}
-
-// await is apart, since what a closure changes is allocated.
-func (x *exchange) await(events *upstream.EventStream, at Progress) (name, data []byte, err error) {
-	err = x.Wait(waitingForModel, func() (err error) {
-		if at == Settled {
-			name, data, err = events.NextIfAny()
-		} else {
-			name, data, err = events.Next()
-		}
-		return err
-	})
-	return name, data, err
 }
 
 // unreadable is the failure of a reply that breaks the rules of its wire.

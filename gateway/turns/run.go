@@ -14,6 +14,7 @@ import (
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/runs"
 	"github.com/callgate/callgate/gateway/server"
+	"github.com/callgate/callgate/internal/deadline"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/ratelimit/budget"
 	"github.com/callgate/callgate/refusal"
@@ -34,6 +35,8 @@ type Options struct {
 	// Heartbeat is how long a stream is silent before a sign of life keeps it alive; 0 is
 	// 10 s.
 	Heartbeat time.Duration
+
+	heartbeats *deadline.Alarms // of all runs of a face; nil: each has its own
 }
 
 // DefaultHeartbeat is the interval of signs of life where Options names none.

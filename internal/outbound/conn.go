@@ -9,7 +9,6 @@ import (
 	"math"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"os"
 	"sync/atomic"
 	"time"
@@ -184,12 +183,12 @@ func (c *conn) exchange(request *http.Request, encoded []byte, stop func() bool)
 			_ = c.wire.Conn.Close()
 		}
 	}()
-	trace := httptrace.ContextClientTrace(ctx)
-	if trace != nil && trace.GotConn != nil {
-		trace.GotConn(httptrace.GotConnInfo{Conn: c.Conn, Reused: !c.idleSince.IsZero()})
+	progress, _ := ctx.(Progress)
+	if progress != nil {
+		progress.Connected()
 	}
 	if _, err = c.Conn.Write(encoded); err == nil {
-		response, err = c.readHead(request, trace)
+		response, err = c.readHead(request, progress)
 	}
 	if err != nil {
 		return nil, false, causeOf(ctx, err)
@@ -204,13 +203,13 @@ func (c *conn) exchange(request *http.Request, encoded []byte, stop func() bool)
 }
 
 // readHead reads responses up to the head of the final one.
-func (c *conn) readHead(request *http.Request, trace *httptrace.ClientTrace) (*http.Response, error) {
+func (c *conn) readHead(request *http.Request, progress Progress) (*http.Response, error) {
 	c.headLeft = maxHeadBytes
-	if trace != nil && trace.GotFirstResponseByte != nil {
+	if progress != nil {
 		if _, err := c.reader.Peek(1); err != nil {
 			return nil, err
 		}
-		trace.GotFirstResponseByte()
+		progress.Answered()
 	}
 	if response, err := readPlain(c.reader, request); response != nil || err != nil {
 		c.headLeft = math.MaxInt64

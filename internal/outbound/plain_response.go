@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"net/http/httputil"
+	"net/textproto"
 	"strconv"
 	"strings"
 )
@@ -17,8 +19,9 @@ const (
 // plainResponse is a response, its header's values and its body in one piece of memory.
 type plainResponse struct {
 	http.Response
-	values [maxPlainHeaders]string
-	body   plainBody
+	values  [maxPlainHeaders]string
+	body    plainBody
+	chunked chunkedBody
 }
 
 // plainBody is a body of known length. Its end comes with its last byte, as with net/http.
@@ -37,15 +40,70 @@ func (b *plainBody) Read(p []byte) (int, error) {
 
 func (*plainBody) Close() error { return nil }
 
-// readPlain reads the head of a plain response, if the whole of it has come: a 200 with a length and a
-// few headers of which none changes how the rest is read. It returns what http.ReadResponse returns
+// chunkedBody is a body that comes in chunks, and ends with a trailer, which is nearly always empty.
+type chunkedBody struct {
+	io.Reader // of the chunks
+	from      *bufio.Reader
+	response  *http.Response
+}
+
+// codings are those of a body that comes in chunks.
+var codings = []string{"chunked"}
+
+func (b *chunkedBody) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if err == io.EOF { //nolint:errorlint // as net/http compares it
+		b.Reader = http.NoBody
+		if broken := b.readTrailer(); broken != nil {
+			err = broken
+		}
+	}
+	return n, err
+}
+
+func (*chunkedBody) Close() error { return nil }
+
+// readTrailer reads what stands behind the last chunk, which the buffer must have room for.
+func (b *chunkedBody) readTrailer() error {
+	if b.from == nil {
+		return nil // it was read
+	}
+	from := b.from
+	b.from = nil
+	if next, err := from.Peek(2); err != nil || string(next) == "\r\n" {
+		_, _ = from.Discard(len(next))
+		return unexpected(err)
+	}
+	for arrived := 4; ; arrived = from.Buffered() + 1 {
+		all, err := from.Peek(max(arrived, from.Buffered()))
+		if bytes.Contains(all, []byte("\r\n\r\n")) {
+			break
+		}
+		if err != nil {
+			return unexpected(err)
+		}
+	}
+	trailer, err := textproto.NewReader(from).ReadMIMEHeader()
+	if err == nil {
+		b.response.Trailer = http.Header(trailer)
+	}
+	return unexpected(err)
+}
+
+// unexpected is an error within a response.
+func unexpected(err error) error {
+	if err == io.EOF { //nolint:errorlint // as net/http compares it
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// readPlain reads the head of a plain response, if the whole of it has come: a 200 with a length, or in chunks, and a
+// few headers of which none changes how the rest is read otherwise. It returns what http.ReadResponse returns
 // for the same bytes, or nil, with nothing read, for a response that is to be read by that.
 func readPlain(from *bufio.Reader, request *http.Request) (*http.Response, error) {
 	if _, err := from.Peek(1); err != nil {
-		if err == io.EOF {
-			err = io.ErrUnexpectedEOF
-		}
-		return nil, err
+		return nil, unexpected(err)
 	}
 	arrived, _ := from.Peek(from.Buffered())
 	end := bytes.Index(arrived, []byte("\r\n\r\n"))
@@ -54,7 +112,7 @@ func readPlain(from *bufio.Reader, request *http.Request) (*http.Response, error
 	}
 	r := &plainResponse{}
 	header, rest := make(http.Header, maxPlainHeaders), string(arrived[len(plainStatus):end])
-	length := int64(0)
+	length, chunked := int64(0), false
 	for n, more := 0, true; more; n++ {
 		var line string
 		line, rest, more = strings.Cut(rest, "\r\n")
@@ -63,22 +121,37 @@ func readPlain(from *bufio.Reader, request *http.Request) (*http.Response, error
 			return nil, nil
 		}
 		switch name {
-		case "Transfer-Encoding", "Trailer", "Connection", "Pragma", "Upgrade":
+		case "Trailer", "Pragma", "Upgrade":
 			return nil, nil
+		case "Connection":
+			if value != "keep-alive" {
+				return nil, nil
+			}
+		case "Transfer-Encoding":
+			if chunked || value != codings[0] {
+				return nil, nil
+			}
+			chunked = true
+			continue
 		case "Content-Length":
 			length = plainLength(value)
 		}
 		r.values[n] = value
 		header[name] = r.values[n : n+1 : n+1]
 	}
-	if length == 0 {
+	if _, both := header["Content-Length"]; chunked == both || !chunked && length == 0 {
 		return nil, nil
 	}
 	_, _ = from.Discard(end + len("\r\n\r\n")) // they are in the buffer
-	r.body.R, r.body.N = from, length
 	r.Response = http.Response{
-		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: header, Body: &r.body, ContentLength: length, Request: request,
+		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header, Request: request,
+	}
+	if chunked {
+		r.chunked = chunkedBody{httputil.NewChunkedReader(from), from, &r.Response}
+		r.Body, r.ContentLength, r.TransferEncoding = &r.chunked, -1, codings
+	} else {
+		r.body.R, r.body.N = from, length
+		r.Body, r.ContentLength = &r.body, length
 	}
 	return &r.Response, nil
 }

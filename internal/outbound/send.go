@@ -37,12 +37,19 @@ func SetBody(request *http.Request, data []byte) {
 	request.Body, request.ContentLength = p, int64(len(data))
 }
 
+// Progress is a context of a request that is told how far it has come, once or, where it is sent on another connection,
+// again.
+type Progress interface {
+	context.Context
+	Connected() // there is a connection that is about to take the request
+	Answered()  // the first byte of the response has come
+}
+
 // Send sends one request to an allowed address. It follows no redirect, keeps no cookies
 // and uses no proxy. With once, the request is never repeated, and its connection is new,
 // or was used within the last second and is proven to be open. sent reports whether a
-// byte of the request may have left, also if there is no response. GotConn and
-// GotFirstResponseByte of a httptrace.ClientTrace in the request's context are called. If that
-// context has ended, nothing is sent.
+// byte of the request may have left, also if there is no response. A Progress that is the request's
+// context is told of it. If that context has ended, nothing is sent.
 func (o *Client) Send(request *http.Request, addresses []string, once bool) (response *http.Response, sent bool, err error) {
 	// A kept connection learns of the end on another goroutine, which may come after the request.
 	if err := request.Context().Err(); err != nil {
@@ -118,10 +125,12 @@ func (s *server) exchange(request *http.Request, encoded []byte, once bool) (res
 // roundTrip sends a request by net/http.
 func (s *server) roundTrip(request *http.Request, fresh bool) (response *http.Response, sent bool, err error) {
 	var dispatched atomic.Bool
-	request = request.WithContext(httptrace.WithClientTrace(
-		context.WithValue(request.Context(), dispatchedKey{}, &dispatched),
-		&httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { dispatched.Store(true) }},
-	))
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { dispatched.Store(true) }}
+	if progress, ok := request.Context().(Progress); ok {
+		trace.GotConn = func(httptrace.GotConnInfo) { dispatched.Store(true); progress.Connected() }
+		trace.GotFirstResponseByte = progress.Answered
+	}
+	request = request.WithContext(httptrace.WithClientTrace(context.WithValue(request.Context(), dispatchedKey{}, &dispatched), trace))
 	// With GetBody the transport could send the body again by itself.
 	request.GetBody = nil
 	response, err = s.transport(fresh).RoundTrip(request)
