@@ -2,8 +2,10 @@ package gateway
 
 import (
 	"context"
+	"time"
 
 	"github.com/callgate/callgate/gateway/refuse"
+	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store/approval"
 )
@@ -31,29 +33,53 @@ type Admission struct {
 // judgement does. It does not read the inputs. The error is a *refusal.Error, and is
 // recorded unless the caller is unknown.
 func (k *Kernel) Admit(ctx context.Context, request Request) (*Admission, error) {
-	request.Inputs = nil
-	d := k.open(request, ModeCall, nil)
-	c := d.calls[0]
-	if d.run(ctx, identify, false) {
-		d.recordRest(ctx)
-		d.report()
-		return nil, c.refused
+	j, times := k.judgementOf(k.config.Load(), &request, ModeCall, nil)
+	began := k.deps.Now()
+	if refused := j.admit(ctx); refused != nil {
+		d := &Decision{Digest: j.config.Digest, mode: ModeCall, judgement: j}
+		d.add(Input{}, times)
+		d.calls[0].identityRefused(refused, began)
+		d.end(ctx)
+		return nil, refused
 	}
-	states := request.Agent != ""
-	request.Subject, request.identified = c.subject, nil
-	return &Admission{kernel: k, request: request, principal: principalName(c.principal), statesAgent: states, outsidePrincipal: c.outsidePrincipal()}, nil
+	admitted := j.admitted()
+	admitted.statesAgent = request.Agent != ""
+	return admitted, nil
+}
+
+// admit is the first step of the judgement, for whom nothing more is judged.
+func (c *judgement) admit(ctx context.Context) (refused *refusal.Error) {
+	err := safe.Do(func() error { return c.identifyCaller(ctx) })
+	return refusal.From(refusal.Identity, refusal.AsCanceled(ctx, refusal.Identity, err))
+}
+
+// admitted is the admission of a request whose caller was identified.
+func (c *judgement) admitted() *Admission {
+	a := &Admission{kernel: c.kernel, request: c.request, principal: principalName(c.principal), outsidePrincipal: c.outsidePrincipal()}
+	a.request.Subject = c.subject
+	return a
+}
+
+// identityRefused ends a call whose caller was refused, by a step that began at a time.
+func (c *Call) identityRefused(refused *refusal.Error, began time.Time) {
+	ended := c.kernel.deps.Now()
+	c.started, c.refused = began, refused
+	c.times.Add(refusal.Identity, ended.Sub(began))
+	if c.trace != nil {
+		c.trace.Span.Start = began
+		c.trace.Add(string(refusal.Identity), began, ended, refused)
+	}
 }
 
 // AdmitQuery admits a request without a completion, such as one for the status of a call.
 // It checks only the credential and the caller, and does not record a refusal. The error is
 // a *refusal.Error.
 func (k *Kernel) AdmitQuery(ctx context.Context, request Request) (*Admission, error) {
-	c, err := k.admitRequest(ctx, request, nil)
+	j, err := k.admitRequest(ctx, request, nil)
 	if err != nil {
 		return nil, err
 	}
-	request.Inputs, request.Subject, request.identified = nil, c.subject, nil
-	return &Admission{kernel: k, request: request, principal: principalName(c.principal), outsidePrincipal: c.outsidePrincipal()}, nil
+	return j.admitted(), nil
 }
 
 // Recheck reports whether the request may still be answered: it checks the credential, that
@@ -65,12 +91,11 @@ func (a *Admission) Recheck(ctx context.Context) error {
 
 // admitRequest identifies the caller of a request without a completion.
 func (k *Kernel) admitRequest(ctx context.Context, request Request, admission *Admission) (*judgement, error) {
-	request.Inputs = nil
-	o := k.open(request, ModeCall, admission).identify(ctx)
-	if o.refused() {
-		return nil, o.decision.calls[0].refused
+	j, _ := k.judgementOf(k.config.Load(), &request, ModeCall, admission)
+	if refused := j.admit(ctx); refused != nil {
+		return nil, refused
 	}
-	return o.decision.calls[0].judgement, nil
+	return &j, nil
 }
 
 // Subject returns the agent, workspace and project that the request was admitted for.

@@ -115,8 +115,21 @@ func (k *Kernel) open(request Request, mode Mode, admission *Admission) *Decisio
 
 func (k *Kernel) openBy(config *Config, request Request, mode Mode, admission *Admission) *Decision {
 	d := &Decision{Digest: config.Digest, mode: mode}
-	before := k.consumeIdentified(&request)
-	j := &d.judgement
+	inputs := request.Inputs
+	var times trace.Times
+	d.judgement, times = k.judgementOf(config, &request, mode, admission)
+	if len(inputs) == 0 {
+		inputs = make([]Input, 1) // nothing is an empty completion
+	}
+	for _, in := range inputs {
+		d.add(in, times)
+	}
+	return d
+}
+
+// judgementOf begins a judgement, without the inputs of its request. The times are those of what was done for it before.
+func (k *Kernel) judgementOf(config *Config, request *Request, mode Mode, admission *Admission) (j judgement, times trace.Times) {
+	before := k.consumeIdentified(request)
 	j.kernel, j.config, j.mode, j.admission, j.identified = k, config, mode, admission, before
 	j.paid = admission != nil && admission.paid
 	if before != nil && before.config == config {
@@ -124,23 +137,15 @@ func (k *Kernel) openBy(config *Config, request Request, mode Mode, admission *A
 	} else {
 		j.principal, j.authErr = config.principal(request.Credential)
 	}
-	j.subject = config.subject(request, j.principal)
+	j.subject = config.subject(*request, j.principal)
 	j.scope = config.resolve(j.subject, j.principal)
 	j.config = admission.toolsOver(config)
-	inputs := request.Inputs
-	j.request = request
+	j.request = *request
 	j.request.Inputs = nil
-	if len(inputs) == 0 {
-		inputs = make([]Input, 1) // nothing is an empty completion
-	}
-	var times trace.Times
 	if before != nil {
 		times.Add(refusal.Identity, before.took)
 	}
-	for _, in := range inputs {
-		d.add(in, times)
-	}
-	return d
+	return j, times
 }
 
 // add adds an input of the request, for which some stages took time already.

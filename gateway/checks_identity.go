@@ -15,7 +15,9 @@ import (
 
 // identifyCaller is the first step of the stage identity: the caller has a known
 // credential where one is required, is within its rate, and may act for the agent.
-func identifyCaller(ctx context.Context, c *Call) error {
+func identifyCaller(ctx context.Context, c *Call) error { return c.identifyCaller(ctx) }
+
+func (c *judgement) identifyCaller(ctx context.Context) error {
 	if c.mode != ModeCall && c.mode != ModeEnforce {
 		return errors.New("a judgement in no mode")
 	}
