@@ -140,8 +140,16 @@ func CallsOf(d *gateway.Decision) []Call {
 // bound returns a head whose members are bounded, in memory of their own: the application's
 // names point into its request.
 func (h Head) bound() Head {
-	for _, s := range []*string{&h.Model, &h.Agent, &h.Workspace, &h.Project, &h.RequestID} {
-		*s = cut(*s, maxNameBytes)
+	var all [5 * maxNameBytes]byte
+	names := [...]*string{&h.Model, &h.Agent, &h.Workspace, &h.Project, &h.RequestID}
+	joined := all[:0]
+	for _, s := range names {
+		*s = first(*s, maxNameBytes)
+		joined = append(joined, *s...)
+	}
+	text := string(joined)
+	for _, s := range names {
+		*s, text = text[:len(*s)], text[len(*s):]
 	}
 	return h
 }
@@ -167,11 +175,14 @@ func (c *Call) size() int {
 }
 
 // cut returns at most n bytes of a text, of whole characters, in memory of their own.
-func cut(s string, n int) string {
+func cut(s string, n int) string { return strings.Clone(first(s, n)) }
+
+// first returns at most n bytes of a text, of whole characters.
+func first(s string, n int) string {
 	if len(s) > n {
 		s = strings.ToValidUTF8(s[:n], "")
 	}
-	return strings.Clone(s)
+	return s
 }
 
 // clone returns a copy that shares nothing that changes.

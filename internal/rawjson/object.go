@@ -34,20 +34,28 @@ func (o Object) Get(name string) []byte {
 
 // Set returns the object with another value of a member, which comes last where
 // it was not there.
-func (o Object) Set(name string, value []byte) Object {
-	out := slices.Clone(o)
-	for i := range out {
-		if out[i].Name == name {
-			out[i].Value = value
-			return out
+func (o Object) Set(name string, value []byte) Object { return o.With(Member{name, value}) }
+
+// With is Set for several members.
+func (o Object) With(members ...Member) Object {
+	out := append(make(Object, 0, len(o)+len(members)), o...)
+	for _, m := range members {
+		if i := slices.IndexFunc(out, func(x Member) bool { return x.Name == m.Name }); i >= 0 {
+			out[i].Value = m.Value
+		} else {
+			out = append(out, m)
 		}
 	}
-	return append(out, Member{name, value})
+	return out
 }
 
 // Without returns the object without some members.
 func (o Object) Without(names ...string) Object {
-	return slices.DeleteFunc(slices.Clone(o), func(m Member) bool { return slices.Contains(names, m.Name) })
+	isOut := func(m Member) bool { return slices.Contains(names, m.Name) }
+	if !slices.ContainsFunc(o, isOut) {
+		return o[:len(o):len(o)]
+	}
+	return slices.DeleteFunc(slices.Clone(o), isOut)
 }
 
 // Bytes writes the object.
@@ -91,13 +99,75 @@ func Read(raw []byte) (Object, error) {
 	return o, nil
 }
 
-// String returns the value of a JSON string.
+// String returns the value of a JSON string. It allocates nothing for the words that every request has.
 func String(raw []byte) (string, bool) {
-	if raw == nil || raw[0] != '"' {
+	if !IsString(raw) {
 		return "", false
 	}
 	s, err := strictjson.Unquote(raw)
-	return string(s), err == nil
+	return word(s), err == nil
+}
+
+// IsString reports whether a value that was read strictly already is a string.
+func IsString(raw []byte) bool { return len(raw) > 0 && raw[0] == '"' }
+
+// word is a text as a string.
+func word(text []byte) string {
+	switch string(text) {
+	case "role":
+		return "role"
+	case "content":
+		return "content"
+	case "type":
+		return "type"
+	case "text":
+		return "text"
+	case "function":
+		return "function"
+	case "name":
+		return "name"
+	case "id":
+		return "id"
+	case "arguments":
+		return "arguments"
+	case "tool_calls":
+		return "tool_calls"
+	case "tool_call_id":
+		return "tool_call_id"
+	case "tool_use_id":
+		return "tool_use_id"
+	case "call_id":
+		return "call_id"
+	case "input":
+		return "input"
+	case "output":
+		return "output"
+	case "model":
+		return "model"
+	case "messages":
+		return "messages"
+	case "stream":
+		return "stream"
+	case "tools":
+		return "tools"
+	case "max_tokens":
+		return "max_tokens"
+	case "temperature":
+		return "temperature"
+	case "parameters":
+		return "parameters"
+	case "description":
+		return "description"
+	case "system":
+		return "system"
+	case "user":
+		return "user"
+	case "assistant":
+		return "assistant"
+	case "tool":
+		return "tool"
+	}
+	return string(text)
 }
 
 // Quote writes a string that is valid UTF-8 as JSON.

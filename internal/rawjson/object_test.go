@@ -21,7 +21,9 @@ func TestObject(t *testing.T) {
 		{o, "{\"b\":1.50,\"a\":{\"x\" :\t[ ]},\"n\":null}"},
 		{o.Set("a", rawjson.Quote("é\"")), `{"b":1.50,"a":"é\"","n":null}`},
 		{o.Set("c", []byte("2")), "{\"b\":1.50,\"a\":{\"x\" :\t[ ]},\"n\":null,\"c\":2}"},
+		{o.With(rawjson.Field("c", []byte("2")), rawjson.Field("b", []byte("3")), rawjson.Field("c", []byte("4"))), "{\"b\":3,\"a\":{\"x\" :\t[ ]},\"n\":null,\"c\":4}"},
 		{o.Without("a", "n", "none"), `{"b":1.50}`},
+		{append(o.Without("none"), rawjson.Field("z", []byte("1"))).Without("a", "n"), `{"b":1.50,"z":1}`},
 	} {
 		if got := string(c.got.Bytes()); got != c.want {
 			t.Errorf("found %s, want %s", got, c.want)

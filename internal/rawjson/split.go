@@ -14,7 +14,8 @@ const MaxOpenMembers = 1 << 14
 // TooManyMembers reports whether more than MaxOpenMembers are. Other checks refuse invalid
 // JSON.
 func TooManyMembers(raw []byte) bool {
-	var counts []int // of the members before the last, by the brackets that are open
+	var room [32]int
+	counts := room[:0] // of the members before the last, by the brackets that are open
 	open := 0
 	for i := 0; i < len(raw); i++ {
 		switch raw[i] {
@@ -47,55 +48,18 @@ func Members(raw []byte) (Object, bool) {
 	if len(raw) == 0 || raw[0] != '{' {
 		return nil, false
 	}
-	o := Object{}
+	o := make(Object, 0, 4) // as most have no more
 	for i := parser.SkipSpace(raw, 1); raw[i] != '}'; {
 		end := parser.StringEnd(raw, i)
-		name := raw[i:end]
+		name, _ := String(raw[i:end])
 		i = parser.SkipSpace(raw, parser.SkipSpace(raw, end)+1) // behind the colon
 		end = parser.ValueEnd(raw, i)
-		o = append(o, Member{memberName(name), raw[i:end:end]})
+		o = append(o, Member{name, raw[i:end:end]})
 		if i = parser.SkipSpace(raw, end); raw[i] == ',' {
 			i = parser.SkipSpace(raw, i+1)
 		}
 	}
 	return o, true
-}
-
-// memberName decodes the name of a member. It allocates nothing for the names that every
-// message has.
-func memberName(quoted []byte) string {
-	switch string(quoted[1 : len(quoted)-1]) {
-	case "role":
-		return "role"
-	case "content":
-		return "content"
-	case "type":
-		return "type"
-	case "text":
-		return "text"
-	case "function":
-		return "function"
-	case "name":
-		return "name"
-	case "id":
-		return "id"
-	case "arguments":
-		return "arguments"
-	case "tool_calls":
-		return "tool_calls"
-	case "tool_call_id":
-		return "tool_call_id"
-	case "tool_use_id":
-		return "tool_use_id"
-	case "call_id":
-		return "call_id"
-	case "input":
-		return "input"
-	case "output":
-		return "output"
-	}
-	name, _ := String(quoted)
-	return name
 }
 
 // Elements are those of an array; it is not ok where there is none.

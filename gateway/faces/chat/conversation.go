@@ -23,7 +23,7 @@ func (d *dialogue) add(messages ...[]byte) int {
 	for _, m := range messages {
 		added += len(m)
 	}
-	d.messages = append(d.messages, messages...)
+	d.messages, d.asCame = append(d.messages, messages...), false
 	return added
 }
 
@@ -40,6 +40,7 @@ func (d *dialogue) History(ctx context.Context) error {
 
 // writeNativeHistory writes the history as the application has it: results of its own tools, too.
 func (d *dialogue) writeNativeHistory(ctx context.Context) error {
+	d.messages, d.asCame = make([][]byte, 0, len(d.history)), true
 	names := map[string]string{}
 	for i := range d.history {
 		m := &d.history[i]
@@ -56,7 +57,7 @@ func (d *dialogue) writeNativeHistory(ctx context.Context) error {
 				raw = m.withContent(left)
 			}
 		}
-		d.messages = append(d.messages, raw)
+		d.messages, d.asCame = append(d.messages, raw), d.asCame && &raw[0] == &m.came[0]
 	}
 	return nil
 }
@@ -151,7 +152,11 @@ func list(values [][]byte) []byte {
 // Body is the next request to the model: the application's, with changes only to the
 // members that this face is responsible for.
 func (d *dialogue) Body() upstream.Request {
-	o := d.members.Set("model", rawjson.Quote(d.Route.UpstreamModel)).Set("messages", list(d.messages))
+	messages := rawjson.Field("messages", d.members.Get("messages"))
+	if !d.asCame {
+		messages.Value = list(d.messages)
+	}
+	o := d.members.With(rawjson.Field("model", rawjson.Quote(d.Route.UpstreamModel)), messages)
 	if d.stream && (d.Mode == gateway.ModeCall && d.Route.Rules.TokenBudget > 0 || d.IsMetered()) {
 		options, _ := rawjson.Members(d.members.Get("stream_options"))
 		o = o.Set("stream_options", options.Set("include_usage", []byte("true")).Bytes())

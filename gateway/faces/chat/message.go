@@ -11,7 +11,8 @@ import (
 
 // message is one message of the history.
 type message struct {
-	raw        []byte
+	came       []byte // as the request has it
+	raw        []byte // as it is sent on
 	role       string
 	content    []byte        // as it stood; nil: none
 	calls      []earlierCall // of an assistant
@@ -39,18 +40,17 @@ func (d *dialogue) readHistory() error {
 		if i == maxMessages {
 			return invalid()
 		}
-		param := "messages." + strconv.Itoa(i)
-		m, err := readMessage(raw, param)
+		m, err := readMessage(raw, i)
 		if err != nil {
 			return err
 		}
 		if m.role == "tool" {
 			if !open[m.toolCallID] {
-				return turns.Bad(param+".tool_call_id", "This message answers no call of the turn before it, or one that is answered already.")
+				return turns.Bad(place(i)+".tool_call_id", "This message answers no call of the turn before it, or one that is answered already.")
 			}
 			delete(open, m.toolCallID)
 		} else if len(open) > 0 {
-			return turns.Bad(param, "The calls before this message are not all answered: each must have one message of the role \"tool\", right behind them.")
+			return turns.Bad(place(i), "The calls before this message are not all answered: each must have one message of the role \"tool\", right behind them.")
 		}
 		for _, call := range m.calls {
 			open[call.id] = true
@@ -66,37 +66,39 @@ func (d *dialogue) readHistory() error {
 	return nil
 }
 
-func readMessage(raw []byte, param string) (message, error) {
+// place names a message for an error.
+func place(i int) string { return "messages." + strconv.Itoa(i) }
+
+func readMessage(raw []byte, i int) (message, error) {
 	members, ok := rawjson.Members(raw)
 	if !ok {
-		return message{}, turns.Bad(param, "A message must be an object.")
+		return message{}, turns.Bad(place(i), "A message must be an object.")
 	}
-	m := message{raw: raw, content: members.Get("content")}
+	m := message{came: raw, raw: raw, content: members.Get("content")}
 	m.role, _ = rawjson.String(members.Get("role"))
 	switch m.role {
 	case "user":
 		return m, nil
 	case "system", "developer":
-		_, isString := rawjson.String(m.content)
-		if _, list := rawjson.Elements(m.content); m.content != nil && !isString && !list {
-			return m, turns.Bad(param+".content", "The content must be a string, or a list of parts.")
+		if _, list := rawjson.Elements(m.content); m.content != nil && !rawjson.IsString(m.content) && !list {
+			return m, turns.Bad(place(i)+".content", "The content must be a string, or a list of parts.")
 		}
 		return m, nil
 	case "assistant":
-		return m, m.readCalls(members, param)
+		return m, m.readCalls(members, i)
 	case "tool":
-		return m, m.readResult(members, param)
+		return m, m.readResult(members, i)
 	}
 	if m.role == "function" {
-		return m, turns.Bad(param+".role", "\"function\" is the legacy form, which is not taken here; send the result with the role \"tool\".")
+		return m, turns.Bad(place(i)+".role", "\"function\" is the legacy form, which is not taken here; send the result with the role \"tool\".")
 	}
-	return m, turns.Bad(param+".role", "The role must be system, developer, user, assistant or tool.")
+	return m, turns.Bad(place(i)+".role", "The role must be system, developer, user, assistant or tool.")
 }
 
 // readCalls reads the calls of an assistant's message.
-func (m *message) readCalls(members rawjson.Object, param string) error {
+func (m *message) readCalls(members rawjson.Object, message int) error {
 	if members.Get("function_call") != nil {
-		return turns.Bad(param+".function_call", "\"function_call\" is the legacy form, which is not taken here; use \"tool_calls\".")
+		return turns.Bad(place(message)+".function_call", "\"function_call\" is the legacy form, which is not taken here; use \"tool_calls\".")
 	}
 	raw := members.Get("tool_calls")
 	if raw == nil {
@@ -104,14 +106,14 @@ func (m *message) readCalls(members rawjson.Object, param string) error {
 	}
 	list, ok := rawjson.Elements(raw)
 	if !ok {
-		return turns.Bad(param+".tool_calls", "\"tool_calls\" must be a list.")
+		return turns.Bad(place(message)+".tool_calls", "\"tool_calls\" must be a list.")
 	}
 	ids := map[string]bool{}
 	for i, raw := range list {
 		if i == maxMessages {
-			return turns.Bad(param+".tool_calls", "\"tool_calls\" must be at most %d: each has a message with its result.", maxMessages)
+			return turns.Bad(place(message)+".tool_calls", "\"tool_calls\" must be at most %d: each has a message with its result.", maxMessages)
 		}
-		at := param + ".tool_calls." + strconv.Itoa(i)
+		at := place(message) + ".tool_calls." + strconv.Itoa(i)
 		call, err := readEarlierCall(raw, at)
 		if err != nil {
 			return err
@@ -146,17 +148,16 @@ func readEarlierCall(raw []byte, param string) (earlierCall, error) {
 }
 
 // readResult reads a message with the result of a call.
-func (m *message) readResult(members rawjson.Object, param string) error {
+func (m *message) readResult(members rawjson.Object, message int) error {
 	if m.toolCallID, _ = rawjson.String(members.Get("tool_call_id")); m.toolCallID == "" {
-		return turns.Bad(param+".tool_call_id", "A message of the role \"tool\" must say which call it answers.")
+		return turns.Bad(place(message)+".tool_call_id", "A message of the role \"tool\" must say which call it answers.")
 	}
 	if m.content == nil { // a tool that returned nothing
 		m.content = []byte(`""`)
 		m.raw = m.withContent(m.content)
 	}
-	_, isString := rawjson.String(m.content)
-	if _, isList := rawjson.Elements(m.content); !isString && !isList {
-		return turns.Bad(param+".content", "The content of a tool's message must be a string, or a list of parts.")
+	if _, isList := rawjson.Elements(m.content); !rawjson.IsString(m.content) && !isList {
+		return turns.Bad(place(message)+".content", "The content of a tool's message must be a string, or a list of parts.")
 	}
 	return nil
 }

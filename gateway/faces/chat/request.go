@@ -25,6 +25,7 @@ const (
 type dialogue struct {
 	*turns.Run
 	messages [][]byte // the history as it is sent to the model; it only grows
+	asCame   bool     // and is the one of the request, byte for byte
 	led      int      // how many messages stood before the user's, of one that a face leads
 
 	members rawjson.Object // in their order

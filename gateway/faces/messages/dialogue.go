@@ -105,8 +105,10 @@ func (d *dialogue) Begin(r *turns.Run, request *http.Request) (err error) {
 	if d.header, err = forwardedHeaders(request.Header); err != nil {
 		return err
 	}
-	if d.query, err = forwardedQuery(request.URL.Query()); err != nil {
-		return err
+	if request.URL.RawQuery != "" {
+		if d.query, err = forwardedQuery(request.URL.Query()); err != nil {
+			return err
+		}
 	}
 	if err = d.checkRules(); err != nil {
 		return err

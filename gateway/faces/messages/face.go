@@ -66,8 +66,7 @@ const (
 )
 
 // forwardedHeaders are the headers of a request that the provider gets as they are (AM-01, AM-03).
-func forwardedHeaders(from http.Header) (http.Header, error) {
-	header := http.Header{}
+func forwardedHeaders(from http.Header) (header http.Header, _ error) {
 	for _, name := range []string{headerVersion, headerBeta} {
 		values := from.Values(name)
 		size := 0
@@ -78,6 +77,9 @@ func forwardedHeaders(from http.Header) (http.Header, error) {
 			return nil, turns.Bad(name, "The header %s is longer than %d bytes.", name, maxHeaderValue)
 		}
 		if len(values) > 0 {
+			if header == nil {
+				header = http.Header{}
+			}
 			header[name] = values
 		}
 	}

@@ -91,7 +91,7 @@ func (h *history) message(raw []byte, param string) error {
 		h.role, h.results = role, true
 	}
 	content := o.Get("content")
-	if _, isText := rawjson.String(content); isText {
+	if rawjson.IsString(content) {
 		return h.other(param)
 	}
 	list, ok := rawjson.Elements(content)
@@ -154,7 +154,7 @@ func (h *history) result(block rawjson.Object, param string) error {
 	delete(h.open, id)
 	content := block.Get("content")
 	list, ok := rawjson.Elements(content)
-	if _, isText := rawjson.String(content); content != nil && !isText && !ok {
+	if content != nil && !rawjson.IsString(content) && !ok {
 		return bad(param+".content", "The content of a result must be a string, or a list of blocks.")
 	}
 	if ok {

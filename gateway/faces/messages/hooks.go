@@ -37,7 +37,6 @@ func (h *hookedHistory) message(ctx context.Context, raw []byte) ([]byte, error)
 	o, _ := rawjson.Members(raw)
 	role, _ := rawjson.String(o.Get("role"))
 	content := o.Get("content")
-	_, isText := rawjson.String(content)
 	var left []byte
 	var err error
 	switch {
@@ -45,7 +44,7 @@ func (h *hookedHistory) message(ctx context.Context, raw []byte) ([]byte, error)
 		return raw, nil
 	case role != "assistant":
 		left, err = rawjson.MapElements(content, func(_ int, raw []byte) ([]byte, error) { return h.result(ctx, raw) })
-	case isText:
+	case rawjson.IsString(content):
 		left, err = h.HookValue(ctx, content, false)
 	default:
 		left, err = h.HookParts(ctx, content, func(o rawjson.Object) (bool, error) { return h.block(ctx, o) })

@@ -54,10 +54,7 @@ func (d *dialogue) isEnforced() bool { return d.Mode == gateway.ModeEnforce }
 
 // Read is of turns.Wire.
 func (w *wire) Read(members rawjson.Object, model string) (turns.Dialogue, error) {
-	d := &dialogue{
-		ledger: w.ledger, members: members, model: model, kinds: map[string]string{}, namespaces: map[string]bool{}, namespaceOf: map[string]string{},
-		servers: map[string]bool{}, approved: map[string]remoteCall{}, lastOfModel: -1,
-	}
+	d := &dialogue{ledger: w.ledger, members: members, model: model, lastOfModel: -1}
 	var err error
 	if d.stream, err = turns.Flag(members, "stream", false); err != nil {
 		return nil, err
@@ -173,13 +170,14 @@ func (d *dialogue) input() []byte {
 // Body is of turns.Dialogue: the next request to the model: the application's, with changes only to the
 // members that this face is responsible for.
 func (d *dialogue) Body() upstream.Request {
-	o := d.members.Set("model", rawjson.Quote(d.Route.UpstreamModel))
-	if d.conversation.text != nil || len(d.conversation.items) > 0 || o.Get("input") != nil { // else the prompt has it
-		o = o.Set("input", d.input())
+	changes := append(make([]rawjson.Member, 0, 3), rawjson.Field("model", rawjson.Quote(d.Route.UpstreamModel)))
+	if d.conversation.text != nil || len(d.conversation.items) > 0 || d.members.Get("input") != nil { // else the prompt has it
+		changes = append(changes, rawjson.Field("input", d.input()))
 	}
 	if d.previous != "" {
-		o = o.Set("previous_response_id", rawjson.Quote(d.previous))
+		changes = append(changes, rawjson.Field("previous_response_id", rawjson.Quote(d.previous)))
 	}
+	o := d.members.With(changes...)
 	var tools []byte
 	switch {
 	case d.named && d.members.Get("tools") != nil:

@@ -40,7 +40,7 @@ func (h *history) hookMessage(ctx context.Context, o rawjson.Object, content []b
 	if role, _ := rawjson.String(o.Get("role")); role != "assistant" {
 		return content, nil
 	}
-	if _, ok := rawjson.String(content); ok {
+	if rawjson.IsString(content) {
 		return h.run.HookValue(ctx, content, false)
 	}
 	return h.run.HookParts(ctx, content, func(part rawjson.Object) (bool, error) {

@@ -22,8 +22,8 @@ func (d *dialogue) readInput(ctx context.Context) error {
 	if raw == nil && d.members.Get("prompt") != nil {
 		return nil // the prompt may hold it
 	}
-	if text, ok := rawjson.String(raw); ok {
-		d.conversation.text = rawjson.Quote(text)
+	if rawjson.IsString(raw) {
+		d.conversation.text = raw
 		return nil
 	}
 	list, ok := rawjson.Elements(raw)
@@ -146,7 +146,7 @@ func readMessage(o rawjson.Object, param string) error {
 		return bad(param+".role", "The role must be user, system, developer or assistant.")
 	}
 	content := o.Get("content")
-	if _, ok := rawjson.String(content); ok {
+	if rawjson.IsString(content) {
 		return nil
 	}
 	if _, ok := rawjson.Elements(content); !ok {
@@ -187,7 +187,7 @@ func (h *history) readCall(kind string, o rawjson.Object, param string) error {
 			return bad(param+".arguments", "The arguments of a call must be a string that holds one strict JSON object.")
 		}
 	case "custom_tool_call":
-		if _, ok := rawjson.String(o.Get("input")); !ok {
+		if !rawjson.IsString(o.Get("input")) {
 			return bad(param+".input", "The input of a custom tool must be a string.")
 		}
 	default:
@@ -243,7 +243,7 @@ func (h *history) hookOutput(ctx context.Context, as conversationItem, tool stri
 
 // isResult reports whether an output is a text, or a list of parts that have types.
 func isResult(raw []byte) bool {
-	if _, isText := rawjson.String(raw); isText {
+	if rawjson.IsString(raw) {
 		return true
 	}
 	list, ok := rawjson.Elements(raw)

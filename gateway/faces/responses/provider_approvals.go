@@ -17,6 +17,9 @@ func (d *dialogue) answerTo(it *item, told *turns.Told) []byte {
 	if told.Failed {
 		return append(o, rawjson.Field("approve", []byte("false")), rawjson.Field("reason", rawjson.Quote(told.Result))).Bytes()
 	}
+	if d.approved == nil {
+		d.approved = map[string]remoteCall{}
+	}
 	d.approved[c.id] = remoteCall{c.serverLabel, c.name, string(told.Arguments)}
 	return append(o, rawjson.Field("approve", []byte("true"))).Bytes()
 }

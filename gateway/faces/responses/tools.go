@@ -19,6 +19,9 @@ func (d *dialogue) readTools(raw []byte, param string) ([]definition, error) {
 	if !ok {
 		return nil, bad(param, "%q must be a list.", param)
 	}
+	if d.kinds == nil {
+		d.kinds, d.namespaces, d.namespaceOf, d.servers = map[string]string{}, map[string]bool{}, map[string]string{}, map[string]bool{}
+	}
 	var tools []definition
 	for i, value := range list {
 		def, err := d.readTool(value, param+"."+strconv.Itoa(i), "")
