@@ -130,7 +130,7 @@ func (r *Recording) Add(t Turn) int {
 	if r == nil {
 		return -1
 	}
-	if len(t.Usage) > maxUsageBytes || !json.Valid(t.Usage) {
+	if len(t.Usage) == 0 || len(t.Usage) > maxUsageBytes || !json.Valid(t.Usage) {
 		t.Usage = nil
 	}
 	r.log.mu.Lock()

@@ -22,6 +22,7 @@ const maxBuffered = 31 << 10
 type EventWriter struct {
 	Buffer []byte
 
+	room      *[]byte // the buffer as it is kept
 	c         *gin.Context
 	run       *Run
 	writer    *sse.Writer
@@ -42,15 +43,17 @@ func (r *Run) NewEventWriter(c *gin.Context) EventWriter {
 	w := sse.NewWriter(c.Writer, WriteTimeout, time.Second)
 	r.sentAt = time.Now() // nothing is due yet
 	w.Connection = server.GathererOf(c)
-	return EventWriter{c: c, run: r, writer: w, Buffer: *buffers.Get().(*[]byte)}
+	room := buffers.Get().(*[]byte)
+	return EventWriter{c: c, run: r, writer: w, Buffer: *room, room: room}
 }
 
 // Release gives the buffer back. Nothing can be sent any more.
 func (w *EventWriter) Release() {
-	if b := w.Buffer[:0]; cap(b) <= 2*maxBuffered {
-		buffers.Put(&b)
+	if cap(w.Buffer) <= 2*maxBuffered {
+		*w.room = w.Buffer[:0]
+		buffers.Put(w.room)
 	}
-	w.Buffer = nil
+	w.Buffer, w.room = nil, nil
 }
 
 // Begun reports whether the head of the answer was sent, with the status 200.

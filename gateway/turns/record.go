@@ -1,7 +1,6 @@
 package turns
 
 import (
-	"cmp"
 	"crypto/rand"
 	"time"
 
@@ -15,7 +14,9 @@ import (
 // together.
 func (r *Run) begin() {
 	defer func() {
-		r.together = cmp.Or(r.recording.ID(), "run_"+rand.Text())
+		if r.together = r.recording.ID(); r.together == "" {
+			r.together = "run_" + rand.Text()
+		}
 		r.Admission = r.Admission.Together(r.together)
 	}()
 	if r.options.Runs == nil {

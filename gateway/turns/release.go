@@ -95,14 +95,18 @@ func (x *exchange) releaseText(ctx context.Context, d *Delta) error {
 func (x *exchange) feed(ctx context.Context, w *relay, text []byte) ([]byte, error) {
 	w.fed += len(text)
 	if w.stream == nil {
-		if w.leading = append(w.leading, text...); IsBlank(text) {
+		if IsBlank(text) {
+			w.leading = append(w.leading, text...)
 			return nil, nil
+		}
+		if len(w.leading) > 0 {
+			text, w.leading = append(w.leading, text...), nil
 		}
 		stream, err := x.Admission.WithConstraints(x.Constraints()).Stream(ctx, x.Mode, !x.CallsAreText())
 		if err != nil {
 			return nil, err
 		}
-		w.stream, text, w.leading = stream, w.leading, nil
+		w.stream = stream
 	}
 	out := w.stream.Write(text)
 	if x.quiet = x.quiet || w.refused(); !w.sent && IsBlank(out) { // a text that is refused then can still be corrected

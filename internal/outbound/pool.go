@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -73,11 +72,15 @@ func newPool(options Options) *pool {
 
 // server returns the server of a URL.
 func (p *pool) server(target *url.URL, addresses []string) (*server, error) {
-	key := serverKey{target.Scheme, target.Host, strings.Join(addresses, " ")}
+	var room [128]byte
+	listed := room[:0]
+	for _, address := range addresses {
+		listed = append(append(listed, address...), ' ')
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.uses++
-	if s := p.servers[key]; s != nil {
+	if s := p.servers[serverKey{target.Scheme, target.Host, string(listed)}]; s != nil { // which makes no string
 		s.used = p.uses
 		return s, nil
 	}
@@ -94,7 +97,7 @@ func (p *pool) server(target *url.URL, addresses []string) (*server, error) {
 		s.tls = p.tlsConfig()
 		s.tls.ServerName, s.tls.NextProtos = target.Hostname(), []string{"h2", "http/1.1"}
 	}
-	p.servers[key] = s
+	p.servers[serverKey{target.Scheme, target.Host, string(listed)}] = s
 	return s, nil
 }
 

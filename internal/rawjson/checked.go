@@ -12,6 +12,9 @@ import (
 // quotes nothing. The functions below read parts of a document that was checked.
 func Check(document []byte, maxDepth int) error {
 	err := strictjson.Check(document, maxDepth)
+	if err == nil {
+		return nil
+	}
 	var fault *strictjson.Error
 	switch {
 	case errors.Is(err, strictjson.ErrDepth):

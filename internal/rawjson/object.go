@@ -171,7 +171,9 @@ func word(text []byte) string {
 }
 
 // Quote writes a string that is valid UTF-8 as JSON.
-func Quote[text string | []byte](s text) []byte { return strictjson.AppendQuote(nil, s) }
+func Quote[text string | []byte](s text) []byte {
+	return strictjson.AppendQuote(make([]byte, 0, len(s)+len(`""`)), s)
+}
 
 // Valid reports whether a text is one strict JSON value within the bounds of Read, whitespace
 // around it aside.

@@ -46,6 +46,7 @@ type Reader struct {
 	// empty line after it; nil: none is. It must not keep data.
 	Last func(data []byte) bool
 
+	room       *[]byte // the buffer as it is kept
 	buf        []byte
 	start, end int  // the unread part of buf
 	searchedCR int  // no line ends before this position
@@ -65,8 +66,9 @@ type Reader struct {
 // Release gives the buffer of the reader back. The reader and its events must not be used
 // any more; without Release, the buffer is left to the garbage collector.
 func (r *Reader) Release() {
-	if b := r.buf; b != nil && len(b) <= maxReused {
-		buffers.Put(&b)
+	if r.room != nil && len(r.buf) <= maxReused {
+		*r.room = r.buf
+		buffers.Put(r.room)
 	}
 	*r = Reader{Source: r.Source, MaxBytes: r.MaxBytes, Last: r.Last, err: errReleased}
 }
@@ -242,7 +244,8 @@ func (r *Reader) Wait() error {
 func (r *Reader) fill() {
 	switch {
 	case r.buf == nil:
-		r.buf = *buffers.Get().(*[]byte)
+		r.room = buffers.Get().(*[]byte)
+		r.buf = *r.room
 	case r.start > 0:
 		copy(r.buf, r.buf[r.start:r.end])
 		r.end -= r.start

@@ -48,6 +48,7 @@ type Writer struct {
 	timeout  time.Duration
 	step     time.Duration
 	deadline time.Time
+	values   [3]string // of the head, in no memory of their own
 }
 
 // NewWriter returns a writer whose client has the timeout to read each piece. A deadline is
@@ -60,9 +61,9 @@ func NewWriter(w http.ResponseWriter, timeout, step time.Duration) *Writer {
 // Begin sets the head of the stream. The head is sent with the first piece.
 func (w *Writer) Begin(contentType, cacheControl string) {
 	h := w.w.Header()
-	h.Set("Content-Type", contentType)
-	h.Set("Cache-Control", cacheControl)
-	h.Set("X-Accel-Buffering", "no") // for proxies that would hold events back
+	w.values = [...]string{contentType, cacheControl, "no"}
+	h["Content-Type"], h["Cache-Control"] = w.values[:1:1], w.values[1:2:2]
+	h["X-Accel-Buffering"] = w.values[2:] // for proxies that would hold events back
 	w.w.WriteHeader(http.StatusOK)
 }
 

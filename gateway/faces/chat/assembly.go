@@ -20,6 +20,7 @@ const firstContent = 512
 // choice is one answer while its pieces arrive.
 type choice struct {
 	answer                turns.Answer
+	onePart               [1]*turns.Part
 	text, refusal, legacy *turns.Part
 	thought               *turns.Part
 	thoughts              mergedMembers // what the model thought
@@ -42,11 +43,17 @@ type call struct {
 }
 
 func (r *reader) choiceAt(index int) *choice {
+	if r.choices == nil {
+		r.choices, r.reply.Answers = r.oneChoice[:0], r.oneAnswer[:0]
+	}
 	for len(r.choices) <= index { // which is bounded
 		r.choices = append(r.choices, nil)
 	}
 	if r.choices[index] == nil {
-		c := &choice{answer: turns.Answer{Index: index}}
+		c := &r.first
+		if index > 0 {
+			c = &choice{answer: turns.Answer{Index: index}}
+		}
 		r.choices[index] = c
 		r.reply.Answers = append(r.reply.Answers, &c.answer)
 	}
@@ -56,6 +63,9 @@ func (r *reader) choiceAt(index int) *choice {
 // begin adds a part to the answer.
 func (c *choice) begin(row *turns.Row) *turns.Part {
 	p := &turns.Part{Row: row}
+	if c.answer.Parts == nil {
+		c.answer.Parts = c.onePart[:0]
+	}
 	c.answer.Parts = append(c.answer.Parts, p)
 	return p
 }

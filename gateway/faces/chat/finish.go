@@ -92,5 +92,6 @@ const alphanumeric = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345
 func isFinishReason(s string) bool {
 	const most = 64
 	first, second, _ := strings.Cut(s, ": ")
-	return len(s) <= most && strings.Trim(first+second, alphanumeric+"_-") == ""
+	const letters = alphanumeric + "_-"
+	return len(s) <= most && strings.Trim(first, letters) == "" && strings.Trim(second, letters) == ""
 }

@@ -31,17 +31,20 @@ func (d *dialogue) readHistory() error {
 	invalid := func() error {
 		return turns.Bad("messages", "\"messages\" must be a list of at least one message, and at most %d.", maxMessages)
 	}
-	list, ok := rawjson.Elements(d.members.Get("messages"))
-	if !ok {
+	raw := d.members.Get("messages")
+	if raw == nil || raw[0] != '[' {
 		return invalid()
 	}
-	open := map[string]bool{} // calls that are not answered yet
-	for i, raw := range list {
+	d.history = make([]message, 0, 4)
+	var open map[string]bool                            // calls that are not answered yet
+	err := rawjson.EachOf(raw, func(raw []byte) error { // a range would allocate its variables
+		i := len(d.history)
 		if i == maxMessages {
 			return invalid()
 		}
-		m, err := readMessage(raw, i)
-		if err != nil {
+		d.history = append(d.history, message{came: raw, raw: raw})
+		m := &d.history[i]
+		if err := m.read(i); err != nil {
 			return err
 		}
 		if m.role == "tool" {
@@ -53,9 +56,15 @@ func (d *dialogue) readHistory() error {
 			return turns.Bad(place(i), "The calls before this message are not all answered: each must have one message of the role \"tool\", right behind them.")
 		}
 		for _, call := range m.calls {
+			if open == nil {
+				open = map[string]bool{}
+			}
 			open[call.id] = true
 		}
-		d.history = append(d.history, m)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	if len(d.history) == 0 {
 		return invalid()
@@ -69,30 +78,31 @@ func (d *dialogue) readHistory() error {
 // place names a message for an error.
 func place(i int) string { return "messages." + strconv.Itoa(i) }
 
-func readMessage(raw []byte, i int) (message, error) {
-	members, ok := rawjson.Members(raw)
+// read reads the i-th message.
+func (m *message) read(i int) error {
+	members, ok := rawjson.Members(m.raw)
 	if !ok {
-		return message{}, turns.Bad(place(i), "A message must be an object.")
+		return turns.Bad(place(i), "A message must be an object.")
 	}
-	m := message{came: raw, raw: raw, content: members.Get("content")}
+	m.content = members.Get("content")
 	m.role, _ = rawjson.String(members.Get("role"))
 	switch m.role {
 	case "user":
-		return m, nil
+		return nil
 	case "system", "developer":
 		if _, list := rawjson.Elements(m.content); m.content != nil && !rawjson.IsString(m.content) && !list {
-			return m, turns.Bad(place(i)+".content", "The content must be a string, or a list of parts.")
+			return turns.Bad(place(i)+".content", "The content must be a string, or a list of parts.")
 		}
-		return m, nil
+		return nil
 	case "assistant":
-		return m, m.readCalls(members, i)
+		return m.readCalls(members, i)
 	case "tool":
-		return m, m.readResult(members, i)
+		return m.readResult(members, i)
 	}
 	if m.role == "function" {
-		return m, turns.Bad(place(i)+".role", "\"function\" is the legacy form, which is not taken here; send the result with the role \"tool\".")
+		return turns.Bad(place(i)+".role", "\"function\" is the legacy form, which is not taken here; send the result with the role \"tool\".")
 	}
-	return m, turns.Bad(place(i)+".role", "The role must be system, developer, user, assistant or tool.")
+	return turns.Bad(place(i)+".role", "The role must be system, developer, user, assistant or tool.")
 }
 
 // readCalls reads the calls of an assistant's message.

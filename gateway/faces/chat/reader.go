@@ -42,10 +42,17 @@ type reader struct {
 	pieces   []piece
 	document []byte // that is read
 	places   []sse.Place
-	textAt   int   // where the content begins, and after learn its place; -1: there is none
-	failed   bool  // a choice of this document finished for the reason error
-	stated   error // by the provider
-	object   string
+	textAt   int    // where the content begins, and after learn its place; -1: there is none
+	failed   bool   // a choice of this document finished for the reason error
+	stated   error  // by the provider
+	object   []byte // what the document says that it is
+
+	first     choice // most replies have no other
+	oneChoice [1]*choice
+	oneAnswer [1]*turns.Answer
+	oneDelta  [1]turns.Delta
+	onePiece  [1]piece
+	onePlace  [1]sse.Place
 }
 
 // piece is what a document has of one answer. Its values are parts of the document.
@@ -90,7 +97,9 @@ func (*reader) AddsNothing(_, _ []byte) bool { return false }
 
 // Event reads a chunk.
 func (r *reader) Event(name, data []byte) ([]turns.Delta, error) {
-	r.deltas = r.deltas[:0]
+	if r.deltas = r.deltas[:0]; r.deltas == nil {
+		r.deltas = r.oneDelta[:0]
+	}
 	switch {
 	case upstream.IsDone(data):
 		if err := r.unfinished(true); err != nil {
@@ -244,8 +253,11 @@ func (r *reader) read(document []byte, inner, other string) error {
 	if err := rawjson.Check(document, maxDepth); err != nil {
 		return err
 	}
+	if r.document == nil {
+		r.pieces, r.places = r.onePiece[:0], r.onePlace[:0]
+	}
 	r.document, r.pieces, r.places = document, r.pieces[:0], r.places[:0]
-	r.textAt, r.failed, r.stated, r.object = -1, false, nil, ""
+	r.textAt, r.failed, r.stated, r.object = -1, false, nil, nil
 	chosen, used, more := false, false, false
 	var choices []byte
 	err := each(bytes.TrimLeft(document, " \t\r\n"), func(name, value []byte) error {
@@ -258,7 +270,10 @@ func (r *reader) read(document []byte, inner, other string) error {
 		case "error":
 			r.readFailure(value)
 		case "id":
-			if id := label(value); r.reply.ID == "" && len(id) <= maxIDLength && ascii.IsPlainID(id) {
+			if r.reply.ID != "" {
+				return nil
+			}
+			if id := label(value); len(id) <= maxIDLength && ascii.IsPlainID(id) {
 				r.reply.ID = id
 			}
 		case "model":
@@ -266,7 +281,7 @@ func (r *reader) read(document []byte, inner, other string) error {
 				r.reply.Model = label(value)
 			}
 		case "object":
-			r.object = label(value)
+			r.object, _, _ = textOf(value)
 		case "created":
 			if f, err := strconv.ParseFloat(string(value), 64); err == nil && f >= 0 && f <= 1<<53 && r.reply.Created == 0 {
 				r.reply.Created = int64(f)
@@ -294,9 +309,9 @@ func (r *reader) read(document []byte, inner, other string) error {
 		return r.stated
 	case err != nil:
 		return err
-	case r.object == "error" || !chosen && !used && r.object != "chat.completion.chunk" && more:
+	case string(r.object) == "error" || !chosen && !used && string(r.object) != "chat.completion.chunk" && more:
 		// Some servers send the failure itself in place of an answer.
-		if failure := upstream.ReadFailure(document); r.object == "error" || failure.Message != "" {
+		if failure := upstream.ReadFailure(document); string(r.object) == "error" || failure.Message != "" {
 			return &turns.ProviderError{Failure: failure}
 		}
 		return errors.New("an answer without choices")
@@ -404,10 +419,10 @@ func (r *reader) readChoice(value []byte, inner, other string) error {
 			p.index, err = index(value, maxChoices, "choice")
 		case "finish_reason":
 			var reason []byte
-			if reason, _, err = textOf(value); err == nil && !isFinishReason(string(reason)) {
+			reason, _, err = textOf(value)
+			if p.reason = string(reason); err == nil && !isFinishReason(p.reason) {
 				err = errors.New("a finish_reason that is not a plain word")
 			}
-			p.reason = string(reason)
 		case "error":
 			r.readFailure(value)
 		case inner:

@@ -10,8 +10,8 @@ import (
 // ordinaryChunk is a chunk of an ordinary stream.
 const ordinaryChunk = `{"id":"c1","object":"chat.completion.chunk","created":7,"model":"m","choices":[{"index":0,"delta":{"content":"some words "},"finish_reason":null}]}`
 
-// TestAllocationsPerChunk holds that the chunk template is worth its code: a chunk that it
-// matches costs at most a third of the allocations of one that is parsed in full.
+// TestAllocationsPerChunk: a chunk costs no memory of its own, whether it matches the template or is
+// parsed in full.
 func TestAllocationsPerChunk(t *testing.T) {
 	const chunks = 400
 	perChunk := func(one, two string) float64 {
@@ -28,11 +28,8 @@ func TestAllocationsPerChunk(t *testing.T) {
 	obfuscated := strings.Replace(ordinaryChunk, `"model"`, `"obfuscation":"xyz","model"`, 1)
 	alike, padded := perChunk(ordinaryChunk, ordinaryChunk), perChunk(obfuscated, obfuscated)
 	parsed := perChunk(ordinaryChunk, strings.Replace(ordinaryChunk, "c1", "c2", 1))
-	if alike > 0.25 || padded > 0.25 {
-		t.Errorf("%.1f allocations for a chunk that matches, %.1f with padding; expected at most 0.25", alike, padded)
-	}
-	if parsed < 3*alike {
-		t.Errorf("%.1f allocations for a chunk that matches, %.1f for one that is parsed: the template saves too little to be kept", alike, parsed)
+	if alike > 0.25 || padded > 0.25 || parsed > 0.25 {
+		t.Errorf("%.1f allocations for a chunk that matches, %.1f with padding, %.1f for one that is parsed; expected at most 0.25", alike, padded, parsed)
 	}
 }
 

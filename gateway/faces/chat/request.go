@@ -141,12 +141,12 @@ func (d *dialogue) readTools() error {
 	if raw == nil {
 		return nil
 	}
-	list, ok := rawjson.Elements(raw)
-	if !ok {
+	if raw[0] != '[' {
 		return turns.Bad("tools", "\"tools\" must be a list.")
 	}
 	d.tools, d.toolSet = []string{}, map[string]bool{}
-	for i, raw := range list {
+	return rawjson.EachOf(raw, func(raw []byte) error {
+		i := len(d.tools)
 		if i == maxTools {
 			return turns.Bad("tools", "\"tools\" must be at most %d.", maxTools)
 		}
@@ -159,8 +159,8 @@ func (d *dialogue) readTools() error {
 		}
 		d.toolSet[tool.Wire] = true
 		d.tools, d.definitions = append(d.tools, tool.Wire), append(d.definitions, tool)
-	}
-	return nil
+		return nil
+	})
 }
 
 // readTool reads {"type":"function","function":{"name":…,"description":…,"parameters":…}}.

@@ -199,14 +199,16 @@ func (w *writer) Turn(r *turns.Reply) {
 // setHead settles what every chunk begins with.
 func (w *writer) setHead() {
 	if w.chunkNames == nil {
-		w.chunkNames = appendMembers(w.appendHead([]byte("data: "), w.reply, "chat.completion.chunk"), w.reply.Head, forwardedWords)
+		const room = 256 // of most
+		w.chunkNames = appendMembers(w.appendHead(append(make([]byte, 0, room), "data: "...), w.reply, "chat.completion.chunk"), w.reply.Head, forwardedWords)
+		w.chunkHead = make([]byte, 0, len(w.chunkNames)+room)
 		w.setMembers(nil)
 	}
 }
 
 // setMembers puts members of a whole answer into the chunks that follow; nil takes them out.
 func (w *writer) setMembers(o rawjson.Object) {
-	w.chunkHead = append(appendMembers(slices.Clip(w.chunkNames), o, forwardedOfAnswer), `,"choices":[`...)
+	w.chunkHead = append(appendMembers(append(w.chunkHead[:0], w.chunkNames...), o, forwardedOfAnswer), `,"choices":[`...)
 }
 
 // beginChunk starts a chunk of a choice.
