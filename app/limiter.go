@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/callgate/callgate/configs"
@@ -29,16 +28,11 @@ type limiter struct {
 // while Redis is unreachable: it refuses, or grants this replica's part, by on_store_loss.
 func openLimiter(ctx context.Context, c *configs.Config, redis redisconn.Options, metrics *telemetry.Metrics, logger *slog.Logger, wait time.Duration) (limiter, error) {
 	if c.Redis == nil {
+		metrics.LimitsLocal(func() bool { return false })
 		return limiter{Limiter: ratelimit.NewLocal(time.Now)}, nil
 	}
 	options := redislimit.Options{Options: redis, Clock: time.Now, Wait: wait}
-	var mu sync.Mutex
-	changed := false // a change is newer than the state at the start
 	options.OnChange = func(shared bool, cause error) {
-		mu.Lock()
-		changed = true
-		metrics.LimitsShared(shared)
-		mu.Unlock()
 		if shared {
 			logger.Info("limits are shared on Redis")
 			return
@@ -52,11 +46,7 @@ func openLimiter(ctx context.Context, c *configs.Config, redis redisconn.Options
 	for _, w := range warnings {
 		logger.Warn("Redis warning", "warning", w)
 	}
-	mu.Lock()
-	defer mu.Unlock()
-	if shared, _ := r.Shared(); !changed {
-		metrics.LimitsShared(shared)
-	}
+	metrics.LimitsLocal(func() bool { shared, _ := r.Shared(); return !shared })
 	return limiter{Limiter: r, shared: r}, nil
 }
 

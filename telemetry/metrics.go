@@ -41,7 +41,6 @@ type Metrics struct {
 	reloads   *prometheus.CounterVec
 	stale     prometheus.Gauge
 	info      *prometheus.GaugeVec
-	local     prometheus.Gauge
 	tokens    *prometheus.CounterVec
 	keys      *prometheus.CounterVec
 	upstream  *prometheus.HistogramVec
@@ -90,7 +89,6 @@ func NewLabelled(labels CallLabels) *Metrics {
 		reloads:   create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_reloads_total", Help: "Configurations looked at while serving, by result."}, []string{"result"}),
 		stale:     create.NewGauge(prometheus.GaugeOpts{Name: "callgate_config_failed", Help: "1 while the files hold a configuration that does not load."}),
 		info:      create.NewGaugeVec(prometheus.GaugeOpts{Name: "callgate_config_info", Help: "The digest of the configuration that is served."}, []string{"digest"}),
-		local:     create.NewGauge(prometheus.GaugeOpts{Name: "callgate_limits_local", Help: "1 while limits that replicas share are this process's own, since Redis is away."}),
 		tokens:    create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_tokens_refused_total", Help: "Tokens that were refused, by reason."}, []string{"reason"}),
 		keys:      create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_key_fetches_total", Help: "Fetches of the keys that tokens are verified with, by result."}, []string{"result"}),
 		upstream:  create.NewHistogramVec(prometheus.HistogramOpts{Name: "callgate_upstream_seconds", Help: "Time until a model answered, or did not, by the class of its HTTP status (0: none) and by code where its answer could not be used.", Buckets: upstreamBuckets()}, []string{"status", "code"}),
@@ -199,14 +197,6 @@ func (m *Metrics) ReloadFailed() {
 	m.stale.Set(1)
 }
 
-// LimitsShared notes whether the limits that replicas share are shared now.
-func (m *Metrics) LimitsShared(shared bool) {
-	m.local.Set(1)
-	if shared {
-		m.local.Set(0)
-	}
-}
-
 // TokenRefused counts a token that was refused; reason is of a closed list.
 func (m *Metrics) TokenRefused(reason string) {
 	m.tokens.WithLabelValues(reason).Inc()
@@ -219,6 +209,17 @@ func (m *Metrics) KeysFetched(succeeded bool) {
 		result = "fetched"
 	}
 	m.keys.WithLabelValues(result).Inc()
+}
+
+// LimitsLocal tells, from now on, whether local says that limits which replicas share are this
+// process's own. It is called once.
+func (m *Metrics) LimitsLocal(local func() bool) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "callgate_limits_local", Help: "1 while limits that replicas share are this process's own, since Redis is away."}, func() float64 {
+		if local() {
+			return 1
+		}
+		return 0
+	}))
 }
 
 // Breakers counts, from now on, how many breakers open says are open. It is

@@ -88,14 +88,14 @@ func TestToolGoesAwayAndReturns(t *testing.T) {
 	if refused, err := strconv.Atoi(g.metric(t, `callgate_breaker_events_total{event="refused"}`)); err != nil || refused < 1 {
 		t.Errorf("%d refused: %v", refused, err)
 	}
-	log := g.stderr.String()
+	if code := g.stop(t); code != exitAccepted {
+		t.Errorf("exit code %d", code)
+	}
+	log := g.stderr.String() // whole, now that the process has ended
 	for _, line := range []string{`"msg":"circuit breaker opened: the tool does not answer, its calls are refused","tool":"steady","version":"0.0.0"`, `"msg":"circuit breaker closed: the tool answers again","tool":"steady"`} {
 		if n := strings.Count(log, line); n != 1 {
 			t.Errorf("the log has %s %d times", line, n)
 		}
-	}
-	if code := g.stop(t); code != exitAccepted {
-		t.Errorf("exit code %d", code)
 	}
 	readLedger(t, data)
 }

@@ -88,11 +88,11 @@ func TestBadPolicies(t *testing.T) {
 		})
 		serves(name)
 	}
-	if n := strings.Count(g.stderr.String(), "configuration reload failed; keeping the current one"); n < len(saved) {
-		t.Errorf("the log tells %d of %d failures", n, len(saved))
-	}
 	if code := g.stop(t); code != exitAccepted {
 		t.Errorf("exit code %d", code)
+	}
+	if n := strings.Count(g.stderr.String(), "configuration reload failed; keeping the current one"); n < len(saved) {
+		t.Errorf("the log tells %d of %d failures", n, len(saved))
 	}
 	readLedger(t, data)
 	for name, text := range badPolicies {

@@ -166,9 +166,9 @@ func (s *sharers) goneFrom(t testing.TB) {
 			o := g.operators(t)
 			return o.Ready && o.Calls != "" && o.Limits != "" && g.counts(t, "callgate_limits_local", "1")
 		})
-		if !strings.Contains(g.stderr.String(), "calls cannot be stored on Redis, and are not executed") {
-			t.Errorf("the log of gateway %d does not say so", i)
-		}
+		eventually(t, fmt.Sprintf("the log of gateway %d says so", i), func() bool {
+			return strings.Contains(g.stderr.String(), "calls cannot be stored on Redis, and are not executed")
+		})
 	}
 }
 

@@ -101,6 +101,10 @@ func serveGateIn(t testing.TB, dir, config string, environment ...string) *gate 
 		g.client.CloseIdleConnections()
 		cancel()
 		<-g.ended
+		// The exit code says so too, but not that of a process that is killed.
+		if _, race, found := strings.Cut(g.stderr.String(), "WARNING: DATA RACE"); found {
+			t.Errorf("the gateway has a data race: %.5000s", race)
+		}
 		if t.Failed() {
 			t.Logf("the log of the gateway ends with: %.3000s", tail(g.stderr.String(), 3000))
 		}

@@ -54,7 +54,7 @@ func TestSignsOfLife(t *testing.T) {
 			g.script, g.asked = func(turn int, to http.ResponseWriter, _ *http.Request) {
 				to.Header().Set("Content-Type", "text/event-stream")
 				to.(http.Flusher).Flush()
-				waited, deadline := turn > 0, time.After(5*time.Second)
+				waited, deadline := turn > 0, time.After(time.Minute)
 				for _, event := range append([]string{": -\n\n"}, w.wire.events(&c.replies[turn], form{size: 3})...) {
 					_, _ = io.WriteString(to, event)
 					to.(http.Flusher).Flush()

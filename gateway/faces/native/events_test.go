@@ -43,23 +43,34 @@ func late(t *testing.T, authn gateway.Authenticator) (*server.Server, *store.Mem
 	return d, s
 }
 
-// begin asks for a call and leaves before it has ended.
-func begin(t *testing.T, d http.Handler, headers ...string) string {
+// begin asks for a call, and leaves once the call waits for its tool.
+func begin(t *testing.T, d http.Handler, s *store.Memory, headers ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
-	defer cancel()
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
 	r := httptest.NewRequest(http.MethodPost, "/v1/calls", strings.NewReader(timeNow)).WithContext(ctx)
 	r.Header.Set("Content-Type", "text/plain")
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
-	w := httptest.NewRecorder()
-	d.ServeHTTP(w, r)
-	var s seen
-	if err := json.Unmarshal(w.Body.Bytes(), &s); err != nil || w.Code != http.StatusAccepted || s.State != "pending" || s.CallID == "" || s.CallID != w.Header().Get("Callgate-Call-Id") {
+	w, answered := httptest.NewRecorder(), make(chan struct{})
+	go func() {
+		defer close(answered)
+		d.ServeHTTP(w, r)
+	}()
+	for waits, end := false, time.Now().Add(time.Minute); !waits; time.Sleep(time.Millisecond) {
+		open, err := s.Unfinished(ctx, "", 1)
+		if waits = len(open) == 1 && open[0].Step == store.Waiting; err != nil || !waits && time.Now().After(end) {
+			t.Fatalf("no call waits: %+v, %v", open, err)
+		}
+	}
+	leave()
+	<-answered
+	var a seen
+	if err := json.Unmarshal(w.Body.Bytes(), &a); err != nil || w.Code != http.StatusAccepted || a.State != "pending" || a.CallID == "" || a.CallID != w.Header().Get("Callgate-Call-Id") {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
-	return s.CallID
+	return a.CallID
 }
 
 // end ends a call.
@@ -116,7 +127,7 @@ func TestEvents(t *testing.T) {
 	server := httptest.NewServer(d)
 	defer server.Close()
 	defer server.Client().CloseIdleConnections()
-	id := begin(t, d)
+	id := begin(t, d, s)
 	first, leaveFirst := events(t, server, id)
 	defer leaveFirst()
 	gone, leaveGone := events(t, server, id)
@@ -160,7 +171,7 @@ func TestEvents(t *testing.T) {
 // TestDeliveredOnce: the first look at a result says so, an answer is one too.
 func TestDeliveredOnce(t *testing.T) {
 	d, s := late(t, nil)
-	id := begin(t, d)
+	id := begin(t, d, s)
 	if w := ask(d, http.MethodGet, "/v1/calls/"+id, ""); w.Body.String() != `{"call_id":"`+id+`","state":"pending"}`+"\n" {
 		t.Errorf("%s", w.Body)
 	}
@@ -190,7 +201,7 @@ func (two) Authenticate(credential string) *identity.Principal {
 // TestEventsOfAnother: nobody follows another's call.
 func TestEventsOfAnother(t *testing.T) {
 	d, s := late(t, two{})
-	id := begin(t, d, "Authorization", "Bearer a")
+	id := begin(t, d, s, "Authorization", "Bearer a")
 	for credential, code := range map[string]string{"b": "not_found", "c": "unauthenticated"} {
 		for _, path := range []string{"", "/events"} {
 			if w := ask(d, http.MethodGet, "/v1/calls/"+id+path, "", "Authorization", "Bearer "+credential); codeOf(t, w) != code {
@@ -206,11 +217,11 @@ func TestEventsOfAnother(t *testing.T) {
 
 // TestEventsEndWithTheServer: a gateway that drains does not wait for who follows.
 func TestEventsEndWithTheServer(t *testing.T) {
-	d, _ := late(t, nil)
+	d, s := late(t, nil)
 	server := httptest.NewServer(d)
 	defer server.Close()
 	defer server.Client().CloseIdleConnections()
-	next, disconnect := events(t, server, begin(t, d))
+	next, disconnect := events(t, server, begin(t, d, s))
 	defer disconnect()
 	if e := next(); e == nil || e.State != "pending" {
 		t.Fatalf("%+v", e)
