@@ -20,6 +20,7 @@ import (
 // What gateways have written in the last seconds comes back when Redis is emptied: who has asked, voted,
 // denied and revoked, which approvals were used, and grants. What nobody remembers does not.
 func TestApprovalsAfterALoss(t *testing.T) {
+	t.Parallel()
 	s := redistest.Start(t)
 	o := at(s.Address())
 	o.Replicas = 2
@@ -167,6 +168,7 @@ func TestVotesOfAnotherReplicaAreSeen(t *testing.T) {
 // Fifty people vote at two replicas at once, each of them at both: every vote counts once. Of an
 // approval that one of them denies, whatever the order, nothing can run.
 func TestVotesAtTwoReplicas(t *testing.T) {
+	t.Parallel()
 	o := at(redistest.Shared(t))
 	o.Replicas = 2
 	a, b := joining(t, t.TempDir(), o, testHooks{}), joining(t, t.TempDir(), o, testHooks{})
@@ -253,6 +255,7 @@ func raceApprovals(s keeper, name string) {
 // Eight racers of two processes, one of which is killed, dispatch by the same approvals: each
 // approval is used by exactly one call.
 func TestEachApprovalIsUsedOnce(t *testing.T) {
+	t.Parallel()
 	redistest.Require(t)
 	s := redistest.Start(t)
 	o := at(s.Address())

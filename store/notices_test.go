@@ -266,6 +266,7 @@ func TestNoticesOutliveTheProcess(t *testing.T) {
 // A gateway tells of what another has claimed and not settled in time. When Redis is emptied,
 // what can still be decided is told of again: no log has what was told.
 func TestNoticesOfAnotherGateway(t *testing.T) {
+	t.Parallel()
 	s := redistest.Start(t)
 	o := at(s.Address())
 	o.Replicas = 2

@@ -116,6 +116,7 @@ func running(t testing.TB, g *gateway, id string, key bool) (as string) {
 
 // A retracted or ended call is so again after Redis has forgotten it.
 func TestOrphansAreRetracted(t *testing.T) {
+	t.Parallel()
 	s, p, o, g, other := divided(t)
 	c := s.Client()
 	defer c.Close()
@@ -200,6 +201,7 @@ func TestOrphansAreRetracted(t *testing.T) {
 // A question that arrives long after it was given up, and after the call was taken
 // back, holds its key for a moment only.
 func TestLateRequest(t *testing.T) {
+	t.Parallel()
 	s, p, o, g, other := divided(t)
 	ended(t, g, newCall("first", "first")) // Redis knows the scripts from here on
 	late := make(chan struct{})
@@ -294,6 +296,7 @@ func TestUndeliveredResultsAreKept(t *testing.T) {
 // A gateway that ends a call, gets no confirmation, and hands nothing over, has delivered
 // nothing.
 func TestFinishWithALostReply(t *testing.T) {
+	t.Parallel()
 	s := redistest.Start(t)
 	p := lossy.New(t, s.Address())
 	o := at(p.Address())
@@ -344,6 +347,7 @@ func TestFinishWithALostReply(t *testing.T) {
 // A master that was a replica for a moment, and has lost by that what its replica had
 // not heard, is used once every gateway has put back what it knows, though it is the same.
 func TestFailoverAndBack(t *testing.T) {
+	t.Parallel()
 	master, replica, between := behind(t)
 	o := at(master.Address())
 	o.Replicas = 2

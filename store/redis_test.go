@@ -105,6 +105,7 @@ func TestALostReply(t *testing.T) {
 // Redis hears and is not heard: the call is refused in time, and its key given
 // back.
 func TestRepliesVanish(t *testing.T) {
+	t.Parallel()
 	s, p, o, g, other := divided(t)
 	c := s.Client()
 	defer c.Close()
@@ -168,6 +169,7 @@ func TestALostClaim(t *testing.T) {
 
 // Redis stands still: nobody waits, and it serves again by itself.
 func TestAPause(t *testing.T) {
+	t.Parallel()
 	s := redistest.Start(t)
 	o := at(s.Address())
 	o.Wait = brief
@@ -338,6 +340,7 @@ func TestFailoverWithoutWaiting(t *testing.T) {
 
 // Sentinel promotes a replica, while calls continue.
 func TestFailoverOfSentinel(t *testing.T) {
+	t.Parallel()
 	master, replica := redistest.Start(t, "--repl-diskless-sync-delay", "0"), redistest.Start(t)
 	c := replica.Client()
 	defer c.Close()
@@ -548,6 +551,7 @@ func crash(t *testing.T, dir string, o redisstore.Options) (steps map[string]str
 
 // The calls of a process that was killed are taken over, each by one other.
 func TestTakeover(t *testing.T) {
+	t.Parallel()
 	s := redistest.Start(t)
 	o := at(s.Address())
 	var all []*gateway
@@ -632,6 +636,7 @@ func TestOpenedCallsOfAnotherGateway(t *testing.T) {
 // A gateway is stopped for longer than its lease. What it ran is another's then, whatever it believes when it goes on,
 // and it serves again.
 func TestStoppedForLongerThanItsLease(t *testing.T) {
+	t.Parallel()
 	s := redistest.Start(t)
 	o := at(s.Address())
 	g := join(t, o, testHooks{lease: stoppedLease})
@@ -738,6 +743,7 @@ func TestRestartTakesOver(t *testing.T) {
 
 // Two processes race for the same keys.
 func TestTwoProcesses(t *testing.T) {
+	t.Parallel()
 	s := redistest.Start(t)
 	o := at(s.Address())
 	a, b := spawn(t, "race", t.TempDir(), "a", o), spawn(t, "race", t.TempDir(), "b", o)

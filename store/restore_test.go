@@ -160,6 +160,7 @@ func TestFinishOfACallThatRedisHasLost(t *testing.T) {
 // Where records of a log are missing that Redis has lost too, no gateway takes a key, until they are there again
 // or the operator accepts that: also after a restart, and whatever is written meanwhile.
 func TestGapInALog(t *testing.T) {
+	t.Parallel()
 	s := redistest.Start(t)
 	c := s.Client()
 	defer c.Close()
@@ -294,6 +295,7 @@ func TestTwoProcessesOfOneNode(t *testing.T) {
 
 // A revocation whose reply was lost is one: the log is to have it, so that no loss brings the grant back.
 func TestRevocationWithALostReply(t *testing.T) {
+	t.Parallel()
 	s, p, o, g, _ := divided(t)
 	c := s.Client()
 	defer c.Close()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/internal/testkit/lossy"
+	"github.com/callgate/callgate/internal/testkit/parallel"
 	"github.com/callgate/callgate/internal/testkit/redistest"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/store/approval"
@@ -24,6 +25,9 @@ func TestMain(m *testing.M) {
 	if part := os.Getenv(childEnv); part != "" {
 		os.Exit(child(part))
 	}
+	// A parallel test may not open a file twice in this process: until a child of another test runs
+	// its program, it holds the lock of the first time.
+	parallel.Waiting()
 	redistest.Main(m)
 }
 

@@ -93,10 +93,11 @@ func newClock() *clock {
 func (c *clock) now() time.Time          { return time.UnixMilli(c.ms.Load()) }
 func (c *clock) advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
 
-// each runs a test for every backend.
+// each runs a test for every backend, which wait for their disks and servers together.
 func each(t *testing.T, b store.Bounds, test func(*testing.T, calls, *clock)) {
 	for name, open := range backends {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			c := newClock()
 			test(t, open(t, c.now, b), c)
 		})
