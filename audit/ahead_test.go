@@ -154,7 +154,7 @@ func (a aheadLog) crashed(random *rand.Rand) (content []byte, kept int) {
 // that opens continues behind the last whole record, and no record is there twice.
 func TestACrashOfALogWithZerosAhead(t *testing.T) {
 	t.Parallel()
-	rounds := 200
+	rounds := wholeOrShort(200, 20)
 	if n, err := strconv.Atoi(os.Getenv("CALLGATE_CRASHES")); err == nil {
 		rounds = n
 	}
@@ -215,7 +215,7 @@ func TestDamageOfALogWithZerosAhead(t *testing.T) {
 			content[a.batchEnd+1+random.IntN(100)] = '\n'
 		},
 	} {
-		for range 30 {
+		for range wholeOrShort(30, 4) {
 			content := bytes.Clone(a.content)
 			damage(content)
 			dir := t.TempDir()

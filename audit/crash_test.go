@@ -195,7 +195,7 @@ func eachOnce(t *testing.T, kill int, accepted []string, files ...string) map[st
 // 50 times: a process that appends is killed at a random moment. The log opens
 // again, verifies, and has every record that the process was told is accepted.
 func TestKilledFiftyTimes(t *testing.T) {
-	const kills = 50
+	kills := wholeOrShort(50, 10)
 	dir := t.TempDir()
 	random := rand.New(rand.NewPCG(3, 4))
 	var accepted []string

@@ -31,6 +31,15 @@ func TestMain(m *testing.M) {
 // other things than time.
 const patient = 5 * time.Minute
 
+// wholeOrShort is how often a test does something: less often in short runs, which are those with
+// the race detector.
+func wholeOrShort(whole, short int) int {
+	if testing.Short() {
+		return short
+	}
+	return whole
+}
+
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 func sample(call string) Record {

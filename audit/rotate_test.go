@@ -270,7 +270,7 @@ func TestACrashBetweenStepsOfARotation(t *testing.T) {
 // 25 times: a process that appends, signs and rotates is killed at a random
 // moment. No head claims what is not there, and every accepted record is.
 func TestKilledWhileSigningAndRotating(t *testing.T) {
-	const kills = 25
+	kills := wholeOrShort(25, 5)
 	dir := t.TempDir()
 	random := rand.New(rand.NewPCG(11, 12))
 	var accepted []string

@@ -6,12 +6,16 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/internal/redisconn"
+	"github.com/callgate/callgate/internal/testkit/parallel"
 	"github.com/callgate/callgate/internal/testkit/redistest"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/ratelimit/redislimit"
 )
 
-func TestMain(m *testing.M) { redistest.Main(m) }
+func TestMain(m *testing.M) {
+	parallel.Waiting()
+	redistest.Main(m)
+}
 
 func optionsFor(address string) redislimit.Options {
 	return redislimit.Options{Options: redisconn.Options{URL: func() string { return "redis://" + address }, Prefix: redistest.Prefix()}, Clock: time.Now}

@@ -35,7 +35,7 @@ func TestClients(t *testing.T) {
 	command(t, "../../tools", nil, "go", "build", "-o", programs, "./samplemodel")
 	model := sampleModel(t, filepath.Join(programs, "samplemodel"))
 	gateway := filepath.Join(programs, "callgate")
-	env := append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly", "NO_COLOR=1",
+	env := append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly -trimpath", "NO_COLOR=1",
 		"CLIENTS_MODEL="+model, "CLIENTS_CALLGATE="+gateway, "CLIENTS_TESTDATA="+absolute(t, "../../testdata"),
 		"CLIENTS_ENFORCE="+serve(t, gateway, "enforce", model),
 		"CLIENTS_ORCHESTRATE="+serve(t, gateway, "orchestrate", model),

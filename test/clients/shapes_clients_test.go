@@ -249,7 +249,7 @@ func shapeDriver(t *testing.T, address string) func(t *testing.T, client string)
 	})
 	return func(t *testing.T, client string) string {
 		if client == "go" {
-			return command(t, "go", append(env, "GOWORK=off", "GOFLAGS=-mod=readonly"), "go", "test", "-count=1", "-v", "-run", "^TestShapes$", "./...")
+			return command(t, "go", append(env, "GOWORK=off", "GOFLAGS=-mod=readonly -trimpath"), "go", "test", "-count=1", "-v", "-run", "^TestShapes$", "./...")
 		}
 		prepare()
 		if _, err := os.Stat(filepath.Join(dir, "node_modules")); err != nil {
