@@ -240,7 +240,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	os.Remove(filler)
 	resumed := false
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline) && !resumed; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline) && !resumed; time.Sleep(50 * time.Millisecond) {
 		resumed = strings.Contains(ask(), `"ok":true`)
 	}
 	lines.Close()
