@@ -74,10 +74,11 @@ type scanner struct {
 	inHead    bool   // behind the request line
 	line      []byte // what is needed of the line so far
 	long      bool   // the line is longer than that
-	length    string // of the body, as the head states it
-	hasCoding bool   // there was a Transfer-Encoding
-	http11    bool   // the request is of HTTP/1.1
-	done      bool   // no further head is checked
+	length    uint64 // of the body, as the head states it
+	hasLength bool
+	hasCoding bool // there was a Transfer-Encoding
+	http11    bool // the request is of HTTP/1.1
+	done      bool // no further head is checked
 }
 
 // maxLine is how much of a line is kept: of a header the beginning, of the
@@ -130,10 +131,8 @@ func (s *scanner) endLine() bool {
 		return true
 	case len(line) == 0:
 		s.done = s.hasCoding
-		if s.length != "" {
-			s.body, _ = strconv.ParseUint(s.length, 10, 63) // it was checked
-		}
-		s.inHead, s.length, s.hasCoding = false, "", false
+		s.body = s.length
+		s.inHead, s.length, s.hasLength, s.hasCoding = false, 0, false, false
 		return true
 	case !s.inHead:
 		s.inHead, s.http11 = true, bytes.HasSuffix(line, []byte(" HTTP/1.1"))
@@ -144,14 +143,13 @@ func (s *scanner) endLine() bool {
 	name, rest, _ := bytes.Cut(line, []byte(":"))
 	switch {
 	case bytes.EqualFold(name, []byte("Content-Length")):
-		value := string(bytes.Trim(rest, " \t"))
-		_, err := strconv.ParseUint(value, 10, 63)
-		valid := err == nil && !long && s.length == "" && !s.hasCoding
-		s.length = value
+		length, err := strconv.ParseUint(string(bytes.Trim(rest, " \t")), 10, 63)
+		valid := err == nil && !long && !s.hasLength && !s.hasCoding
+		s.length, s.hasLength = length, true
 		return valid
 	case bytes.EqualFold(name, []byte("Transfer-Encoding")):
 		s.hasCoding = true
-		return s.http11 && s.length == ""
+		return s.http11 && !s.hasLength
 	}
 	return true
 }

@@ -170,3 +170,25 @@ func TestNetHTTPAccepts(t *testing.T) {
 		}
 	}
 }
+
+// again is a peer that sends the same bytes with each read.
+type again struct{ request []byte }
+
+func (a again) Read(p []byte) (int, error) { return copy(p, a.request), nil }
+
+// TestHeadsAllocateNothing: following the heads of a connection costs a request no memory.
+func TestHeadsAllocateNothing(t *testing.T) {
+	request := []byte("POST /v1/calls HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n0123456789")
+	c, err := framing.NewListener(once{c: wire{Reader: again{request}}}).Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := make([]byte, 4096)
+	if n := testing.AllocsPerRun(100, func() {
+		if n, err := c.Read(p); n != len(request) || err != nil {
+			t.Fatalf("%d bytes, %v", n, err)
+		}
+	}); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
