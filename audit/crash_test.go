@@ -21,16 +21,19 @@ import (
 	"github.com/callgate/callgate/audit/internal/logfile"
 )
 
+// aheadAppender has an appender write zeros ahead.
+const aheadAppender = "CALLGATE_AUDIT_AHEAD=1"
+
 // appender is the process that these tests start, trace and kill. It appends
 // with two writers, as many records each as it is told or without end, and
 // prints a line for each answer once it has it.
 func appender(dir string) int {
-	o := Options{Wait: patient}
+	o := Options{Wait: patient, Preallocate: slices.Contains(os.Environ(), aheadAppender)}
 	if os.Getenv("CALLGATE_AUDIT_SIGNED") != "" {
 		o.SignKey, o.RotateBytes, o.checkpointEvery = testKey(1), 20_000, 10
 	}
 	if os.Getenv("CALLGATE_AUDIT_PINNED") != "" {
-		o.open = pinnedTo(oneThread())
+		o.open = pinnedTo(oneThread(), o.Preallocate)
 	}
 	l, err := Open(dir, o)
 	if err != nil {
@@ -79,17 +82,21 @@ func oneThread() chan<- func() {
 // pinned is a file whose changes are all made by one thread. strace counts the
 // calls of each thread apart: spread over several, the Nth may never come.
 type pinned struct {
-	*logfile.Disk
+	logfile.File
 	thread chan<- func()
 }
 
-func pinnedTo(thread chan<- func()) func(string, int) (logfile.File, error) {
-	return func(path string, flags int) (logfile.File, error) {
-		d, err := logfile.OpenFile(path, flags)
+func pinnedTo(thread chan<- func(), ahead bool) func(string, int) (logfile.File, error) {
+	return func(path string, flags int) (f logfile.File, err error) {
+		if ahead {
+			f, err = logfile.OpenAhead(path, flags)
+		} else {
+			f, err = logfile.OpenFile(path, flags)
+		}
 		if err != nil {
 			return nil, err
 		}
-		return pinned{d, thread}, nil
+		return pinned{f, thread}, nil
 	}
 }
 
@@ -100,14 +107,14 @@ func (p pinned) do(f func() error) error {
 }
 
 func (p pinned) Write(b []byte) (n int, err error) {
-	err = p.do(func() (err error) { n, err = p.Disk.Write(b); return err })
+	err = p.do(func() (err error) { n, err = p.File.Write(b); return err })
 	return n, err
 }
 
-func (p pinned) Sync() error { return p.do(p.Disk.Sync) }
+func (p pinned) Sync() error { return p.do(p.File.Sync) }
 
 func (p pinned) Truncate(size int64) error {
-	return p.do(func() error { return p.Disk.Truncate(size) })
+	return p.do(func() error { return p.File.Truncate(size) })
 }
 
 func startAppender(t *testing.T, dir, prefix string, before ...string) (*exec.Cmd, io.Reader) {
@@ -195,13 +202,29 @@ func eachOnce(t *testing.T, kill int, accepted []string, files ...string) map[st
 // 50 times: a process that appends is killed at a random moment. The log opens
 // again, verifies, and has every record that the process was told is accepted.
 func TestKilledFiftyTimes(t *testing.T) {
-	kills := wholeOrShort(50, 10)
+	killed(t, t.TempDir(), wholeOrShort(50, 10), false)
+}
+
+// The same with zeros ahead of the records, which every kill leaves at the end of the file.
+func TestKilledWithZerosAhead(t *testing.T) {
 	dir := t.TempDir()
+	mustClose(t, openAhead(t, dir, Options{}))
+	killed(t, dir, wholeOrShort(10, 3), true, aheadAppender)
+}
+
+func killed(t *testing.T, dir string, kills int, ahead bool, env ...string) {
+	t.Helper()
 	random := rand.New(rand.NewPCG(3, 4))
 	var accepted []string
 	for k := range kills {
-		accepted = append(accepted, untilKilled(t, dir, k, random)...)
-		l := open(t, dir, Options{})
+		accepted = append(accepted, untilKilled(t, dir, k, random, env...)...)
+		if left := zeros(t, logFile(dir)) > 0; left != ahead {
+			t.Fatalf("kill %d: zeros at the end of the file: %t", k, left)
+		}
+		if report, err := Verify(logFile(dir)); err != nil {
+			t.Fatalf("kill %d: %+v, %v", k, report, err)
+		}
+		l := open(t, dir, Options{Preallocate: ahead && k%2 == 0})
 		mustClose(t, l)
 		onDisk := eachOnce(t, k, accepted, logFile(dir))
 		// Each of the two writers has at most one record that was not answered.
@@ -244,6 +267,7 @@ func TestInjectedSystemCalls(t *testing.T) {
 	for _, fault := range []string{
 		"fsync:error=EIO:when=6", "fsync:error=EIO:when=5+3", "fsync:error=EIO:when=9+1", "write:error=ENOSPC:when=5", "write:error=EIO:when=4+2",
 		"write:retval=7:when=4+3", "write:error=EINTR:when=3+2", "ftruncate:error=EIO:when=2+1",
+		"pwrite64:error=ENOSPC:when=4", "pwrite64:error=ENOSPC:when=3+2", "fdatasync:error=EIO:when=3+3",
 	} {
 		t.Run(fault, func(t *testing.T) {
 			// On a very busy machine strace was once seen to let every call pass.
@@ -271,6 +295,10 @@ func survives(t *testing.T, fault string) bool {
 	}
 	cmd, out := startAppender(t, dir, "x", inject...)
 	cmd.Env = append(cmd.Env, "CALLGATE_AUDIT_RECORDS=20", "CALLGATE_AUDIT_PINNED=1")
+	if strings.HasPrefix(fault, "pwrite64") || strings.HasPrefix(fault, "fdatasync") {
+		mustClose(t, openAhead(t, dir, Options{}))
+		cmd.Env = append(cmd.Env, aheadAppender)
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -77,22 +77,25 @@ func numbered(tool string, n int) string {
 // one data folder. A call of the effect once reached its tool at most once, whatever was
 // asked again with its key; every call that was accepted has its one outcome; what
 // was answered with a result has that outcome; the log verifies. With audit.sync: decision,
-// a result without a key may have the outcome unknown, and everything else is the same.
+// a result without a key may have the outcome unknown, and everything else is the same;
+// with audit.preallocate, everything is.
 // CALLGATE_CRASHES says how often.
 func TestCrashes(t *testing.T) {
 	t.Parallel()
-	for _, sync := range []string{"all", configs.SyncDecision} {
-		t.Run(sync, func(t *testing.T) { t.Parallel(); crash(t, sync) })
+	for name, audit := range map[string]configs.Audit{
+		"all": {Sync: "all"}, "decision": {Sync: configs.SyncDecision}, "preallocate": {Sync: "all", Preallocate: true},
+	} {
+		t.Run(name, func(t *testing.T) { t.Parallel(); crash(t, audit) })
 	}
 }
 
-func crash(t *testing.T, auditSync string) {
+func crash(t *testing.T, settings configs.Audit) {
 	crashes := rounds(t, "CALLGATE_CRASHES", 10)
 	const clients = 12
 	tool := newRecordingTool()
 	server := httptest.NewServer(tool)
 	defer server.Close()
-	config, data := steadyConfig(t, server.URL, "}\naudit: {sync: "+auditSync)
+	config, data := steadyConfig(t, server.URL, fmt.Sprintf("}\naudit: {sync: %s, preallocate: %t", settings.Sync, settings.Preallocate))
 	type ask struct {
 		n    int
 		tool string
@@ -228,7 +231,7 @@ func crash(t *testing.T, auditSync string) {
 	lost := 0
 	for n, id := range results {
 		o := outcomes[id]
-		if i, _ := strconv.Atoi(n); auditSync == configs.SyncDecision && i%3 == 0 && len(o) == 1 && o[0] == audit.Unknown { // without a key
+		if i, _ := strconv.Atoi(n); settings.Sync == configs.SyncDecision && i%3 == 0 && len(o) == 1 && o[0] == audit.Unknown { // without a key
 			lost++
 			continue
 		}
