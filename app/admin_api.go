@@ -44,6 +44,7 @@ func DescribeAdminAPI() ([]byte, error) {
 	api.Mount((&admin.Sources{}).Endpoints()...)
 	api.Mount((&admin.Usage{}).Endpoints()...)
 	api.Mount((&admin.Approvals{}).Endpoints()...)
+	api.Mount((&admin.Stops{}).Endpoints()...)
 	line, err := api.Describe()
 	if err != nil {
 		return nil, err
@@ -70,13 +71,13 @@ func (o *operators) handlers(s configs.Server, logger *slog.Logger) ([]ownHandle
 	return []ownHandler{api, pages}, nil
 }
 
-// mount adds the endpoints that read.
+// mount adds the endpoints.
 func (o *operators) mount(api *admin.API) {
 	sources := admin.Sources{
 		Kernel: o.runtime.Executor.Kernel, Log: o.runtime.log, Recent: o.runtime.recent, Runs: o.runs,
 		Health: o.health, Configuration: o.configuration, OpenBreakers: o.runtime.engine.OpenBreakers, Candidate: o.runtime.compared.Report, Differences: o.runtime.Servers.Differences,
 		Version: o.version, Replica: replicaName(), Started: time.Now(),
-		ApprovalsWaiting: o.runtime.Executor.Desk().Waiting, ApprovalChanges: o.runtime.Executor.Desk().Changes,
+		StopsInForce: func() int { return len(o.runtime.stops.Active()) }, ApprovalsWaiting: o.runtime.Executor.Desk().Waiting, ApprovalChanges: o.runtime.Executor.Desk().Changes,
 	}
 	api.Mount(sources.Endpoints()...)
 	meter, _ := o.runtime.limiter.Limiter.(ratelimit.Meter)
@@ -87,6 +88,8 @@ func (o *operators) mount(api *admin.API) {
 	api.Mount(usage.Endpoints()...)
 	decisions := admin.Approvals{Desk: o.runtime.Executor.Desk(), Kernel: o.runtime.Executor.Kernel, Log: o.runtime.log}
 	api.Mount(decisions.Endpoints()...)
+	stops := admin.Stops{Desk: o.runtime.stops.Desk, Kernel: o.runtime.Executor.Kernel, Running: o.runtime.store.running}
+	api.Mount(stops.Endpoints()...)
 }
 
 // names are the agents and principals that the configuration in force names.

@@ -99,6 +99,9 @@ func health(watch *reload.Watcher, h *Runtime, authn *Authn, front *server.Serve
 	s := watch.State()
 	r := admin.Health{Ready: !front.Draining(), Digest: s.Digest, Since: s.Since, Restart: s.RestartKeys, InFlight: front.InFlight()}
 	r.Limits, r.Calls, r.Servers = h.limiter.unavailable(), h.store.unavailable(), h.Servers.Statuses()
+	if r.Stops = h.stops.Problem(); r.Calls == "" && !h.stops.Known() {
+		r.Calls = r.Stops
+	}
 	if err := authn.unready(); err != nil {
 		r.Ready, r.Callers = false, err.Error()
 	}

@@ -23,7 +23,7 @@ func nodeName(dir string) (string, error) {
 	info, err := os.Lstat(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		name := rand.Text()
-		if err := errors.Join(wholefile.Replace(file, []byte(name+"\n")), syncFolder(dir)); err != nil {
+		if err := errors.Join(wholefile.Replace(file, []byte(name+"\n")), wholefile.SyncFolder(dir)); err != nil {
 			return "", fmt.Errorf("%s: %w", file, oserr.Reason(err))
 		}
 		return name, nil
@@ -43,13 +43,4 @@ func nodeName(dir string) (string, error) {
 		return "", fmt.Errorf("%s: found no name of a gateway: restore the file from a backup of this gateway, or remove it, so that the gateway begins with a new name and does not know its own calls on Redis any more", file)
 	}
 	return name, nil
-}
-
-// syncFolder makes the names in a folder durable.
-func syncFolder(dir string) error {
-	folder, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
 }

@@ -46,6 +46,7 @@ type Runtime struct {
 	Servers    *toolservers.Watcher
 	limiter    limiter
 	store      callStore
+	stops      stopped
 	reconciler *calls.Reconciler
 	// callbacks makes and verifies the URLs at which callback tools answer.
 	callbacks *Callbacks
@@ -97,6 +98,8 @@ type Options struct {
 	// noApprovers says that people have no listener, here or at a replica, where they could
 	// approve a call.
 	noApprovers bool
+	// stopsOf is the data folder of the gateway whose stops hold here, too; empty: they are kept in this process's own.
+	stopsOf string
 	// ChangeDeps changes the parts of the kernel before it is made. It is how a test has
 	// a process fail at a point that it names; the program has none, and nothing that it
 	// reads can give it one.
@@ -179,13 +182,23 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 		secrets.Close()
 		return nil, errors.Join(cli.InternalError{Err: err}, stored.close(), log.Close())
 	}
+	// Nothing is judged, and no call dispatched again, before it is known what was stopped.
+	stopped, err := openStops(ctx, c, redis, k.Kernel, stored, o)
+	if err != nil {
+		running.Cancel()
+		compared.Close()
+		tools.Close()
+		secrets.Close()
+		return nil, errors.Join(err, stored.close(), log.Close())
+	}
+	o.Metrics.Stops(func() int { return len(stopped.Active()) }, func() bool { return stopped.Problem() != "" })
 	// Tools of servers that were not asked yet may not be called from the first Judge on.
 	servers = toolservers.NewWatcher(tools, k.Hold, tools.Keep, o.Logger)
 	o.Metrics.Quarantine(servers.Quarantined)
 	servers.Prepare(c)
 	servers.Commit()
 	reconciler := k.Reconcile(backlog, logReconciled(o.Logger))
-	r := &Runtime{Executor: k, folder: c.DataDir, log: log, recent: recent, compared: compared, engine: tools, Servers: servers, limiter: limits, budgets: spending, store: stored, reconciler: reconciler, callbacks: answers, cancelCalls: running.Cancel, secrets: secrets}
+	r := &Runtime{Executor: k, folder: c.DataDir, log: log, recent: recent, compared: compared, engine: tools, Servers: servers, limiter: limits, budgets: spending, store: stored, stops: stopped, reconciler: reconciler, callbacks: answers, cancelCalls: running.Cancel, secrets: secrets}
 	if r.shipping, err = startShipping(c, log, o); err != nil {
 		return nil, errors.Join(cli.InternalError{Err: err}, r.Close())
 	}
@@ -227,13 +240,14 @@ func (r *Runtime) Close() error {
 	defer cancel()
 	r.Servers.Close()
 	r.reconciler.Stop(ctx)
+	stopsClosed := r.stops.Close()
 	r.cancelCalls()
 	r.compared.Close()
 	err := r.settle()
 	r.engine.Close()
 	r.secrets.Close()
 	r.shipping.Close()
-	err = errors.Join(err, r.budgets.Close(), r.limiter.Close(), r.store.close())
+	err = errors.Join(err, stopsClosed, r.budgets.Close(), r.limiter.Close(), r.store.close())
 	if err := errors.Join(err, r.log.Close()); err != nil {
 		return cli.InternalError{Err: fmt.Errorf("not closed cleanly: %w", err)}
 	}

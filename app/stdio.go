@@ -112,6 +112,7 @@ const maxFolders = 16
 // idempotency keys again. The rest of the configuration applies unchanged; accepted
 // definitions of tool servers are shared.
 func openOwnFolder(ctx context.Context, loaded *configs.Config, kind string, o Options) (h *Runtime, err error) {
+	o.stopsOf = loaded.DataDir
 	// The longest that a process takes to exit.
 	waiting, cancel := context.WithTimeout(ctx, loaded.Server.ShutdownTimeout+3*settleTimeout)
 	defer cancel()

@@ -10,6 +10,7 @@ import (
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/gateway/stops"
 	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/store/boltstore"
@@ -19,9 +20,10 @@ import (
 // callStore is where calls are stored, in a file or on Redis.
 type callStore struct {
 	calls.Store
-	ready func() (bool, error)
-	close func() error
-	node  string // see nodeName
+	ready  func() (bool, error)
+	close  func() error
+	node   string       // see nodeName
+	shared stops.Shared // nil where no other gateway keeps calls there
 }
 
 // openStore opens the store of a configuration. Its data folder must be locked. A store on
@@ -37,11 +39,11 @@ func openStore(ctx context.Context, c *configs.Config, redis redisconn.Options, 
 		if err != nil {
 			return callStore{}, fmt.Errorf("store: %w", err)
 		}
-		return callStore{file, file.Ready, file.Close, node}, nil
+		return callStore{Store: file, ready: file.Ready, close: file.Close, node: node}, nil
 	}
 	shared, err := redisstore.New(ctx, redisstore.Options{
 		Options: redis,
-		Node:    node, Log: logOfStore(log, anonymous, c.DataDir, logger), Replicas: c.Store.Replicas, MinRedisReplicas: c.Store.MinRedisReplicas, Wait: wait,
+		Node:    node, Replica: replicaName(), Log: logOfStore(log, anonymous, c.DataDir, logger), Replicas: c.Store.Replicas, MinRedisReplicas: c.Store.MinRedisReplicas, Wait: wait,
 		OnMemoryOnly: func() {
 			logger.Warn("Redis writes no append-only file: a restart of Redis loses what it holds, and answers of calls with it; set appendonly yes")
 		},
@@ -56,7 +58,7 @@ func openStore(ctx context.Context, c *configs.Config, redis redisconn.Options, 
 	if err != nil {
 		return callStore{}, fmt.Errorf("store: %w", err)
 	}
-	return callStore{shared, shared.Ready, shared.Close, node}, nil
+	return callStore{shared, shared.Ready, shared.Close, node, shared}, nil
 }
 
 // unavailable says why calls cannot be stored; empty if they can.
@@ -76,6 +78,17 @@ func (k callStore) unfinished(ctx context.Context, after string, limit int) ([]s
 		return nil, errors.New("the store of calls cannot list them")
 	}
 	return lister.Unfinished(ctx, after, limit)
+}
+
+// running passes the calls that were dispatched and have no outcome to do.
+func (k callStore) running(ctx context.Context, do func(*store.Call) (more bool)) error {
+	lister, ok := k.Store.(interface {
+		Running(ctx context.Context, do func(*store.Call) (more bool)) error
+	})
+	if !ok {
+		return errors.New("the store of calls cannot list them")
+	}
+	return lister.Running(ctx, do)
 }
 
 func causeText(err error) string {

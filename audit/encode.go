@@ -74,7 +74,7 @@ func appendContent(dst []byte, r *Record, content Content) ([]byte, error) {
 	return dst, err
 }
 
-// appendApproval appends the members of approvals, of the policy rows, of hooks, of limits and of keys.
+// appendApproval appends the members of approvals, of the policy rows, of hooks, of limits, of keys and of stops.
 func appendApproval(dst []byte, r *Record) ([]byte, error) {
 	dst = appendStrings(dst, `,"approval":[`, r.Approvals)
 	dst = appendStrings(dst, `,"spends":[`, r.Spends)
@@ -99,6 +99,9 @@ func appendApproval(dst []byte, r *Record) ([]byte, error) {
 	}
 	if r.RequestSHA256 != "" {
 		dst = append(appendMember(dst, `,"request_sha256":"`, r.RequestSHA256), '"')
+	}
+	if r.OfPrincipal != "" {
+		dst = append(appendMember(dst, `,"of_principal":"`, r.OfPrincipal), '"')
 	}
 	return dst, nil
 }

@@ -49,6 +49,7 @@ func decodeOwn(line []byte) (r Record, ok bool) {
 	l.optional(`,"limit":"`, &r.Limit)
 	l.optional(`,"key_sha256":"`, &r.KeySHA256)
 	l.optional(`,"request_sha256":"`, &r.RequestSHA256)
+	l.optional(`,"of_principal":"`, &r.OfPrincipal)
 	if l.has(syncedMember) {
 		l.number("")
 	}

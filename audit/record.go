@@ -17,11 +17,13 @@ import (
 type Event string
 
 // A Decision is written before a call is executed or handed over, an Ending
-// when an executed call has ended, an Approval when a person is asked or has acted.
+// when an executed call has ended, an Approval when a person is asked or has acted, a Stop when an
+// operator has stopped calls, or resumes them.
 const (
 	Decision Event = "decision"
 	Ending   Event = "outcome"
 	Approval Event = "approval"
+	Stop     Event = "stop"
 )
 
 // Mode says who executes the call: Callgate (Call) or the application (Enforce).
@@ -69,6 +71,12 @@ const (
 )
 
 var approvalCodes = []refusal.Code{Requested, Yes, No, Lapsed, Withdrawn, Revoked, Granted}
+
+// The codes of a stop event. The call id is that of the stop.
+const (
+	Stopped refusal.Code = refusal.Stopped
+	Resumed refusal.Code = "resumed"
+)
 
 // byCaller stands for the number of people where the caller itself may say yes.
 const byCaller = "caller"
@@ -157,7 +165,7 @@ type Record struct {
 	// with the number of people who must say yes, as RuleVotes writes it. In the other
 	// approval events they are the names of the rules that it is about: a yes counts for those.
 	Rules []string `json:"rules,omitempty"`
-	// Until is when the approval or the grant of an approval event ends, as it is then.
+	// Until is when the approval or the grant of an approval event ends, as it is then, or the stop of a stop event.
 	Until time.Time `json:"until,omitzero"` // written as Time
 	// Reason is a text that a person wrote: at most MaxReason characters.
 	Reason string `json:"reason,omitempty"`
@@ -173,6 +181,8 @@ type Record struct {
 	// repeated key is compared with.
 	KeySHA256     string `json:"key_sha256,omitempty"`     // lower-case hex
 	RequestSHA256 string `json:"request_sha256,omitempty"` // lower-case hex
+	// OfPrincipal is, in a stop event, whose calls it is about; Principal is who has acted.
+	OfPrincipal string `json:"of_principal,omitempty"`
 
 	Prev string `json:"-"` // hash of the record before, 64 zeros before the first
 	Hash string `json:"-"` // SHA-256 of the line up to `,"hash"`, lower-case hex
@@ -189,8 +199,8 @@ type wire struct {
 // validate refuses records that only a bug can produce.
 func (r *Record) validate() error {
 	switch {
-	case r.Event != Decision && r.Event != Ending && r.Event != Approval:
-		return fmt.Errorf("event %q, expected %q, %q or %q", r.Event, Decision, Ending, Approval)
+	case !slices.Contains([]Event{Decision, Ending, Approval, Stop}, r.Event):
+		return fmt.Errorf("event %q, expected %q, %q, %q or %q", r.Event, Decision, Ending, Approval, Stop)
 	case r.Mode != Call && r.Mode != Enforce:
 		return fmt.Errorf("mode %q, expected %q or %q", r.Mode, Call, Enforce)
 	case r.Time.IsZero():
@@ -201,8 +211,10 @@ func (r *Record) validate() error {
 		return errors.New("an outcome record without an outcome")
 	case r.Event == Approval && !slices.Contains(approvalCodes, r.Code):
 		return fmt.Errorf("code %q is none of an approval event", r.Code)
-	case r.Event == Approval && (r.Verdict != "" || r.Outcome != ""):
-		return errors.New("an approval event with a verdict or an outcome")
+	case r.Event == Stop && r.Code != Stopped && r.Code != Resumed:
+		return fmt.Errorf("code %q is none of a stop event", r.Code)
+	case (r.Event == Approval || r.Event == Stop) && (r.Verdict != "" || r.Outcome != ""):
+		return fmt.Errorf("an event %q with a verdict or an outcome", r.Event)
 	case utf8.RuneCountInString(r.Reason) > MaxReason:
 		return fmt.Errorf("a reason of more than %d characters", MaxReason)
 	case !slices.Contains([]Verdict{"", ToolCall, Text, Refused}, r.Verdict):

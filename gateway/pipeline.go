@@ -37,7 +37,8 @@ type check struct {
 // two comes idempotency (see gateway/calls), the first write to the store: a call whose key
 // has been used before is not judged again.
 //
-// The steps of three stages stand apart: an identity that the model claims can only be checked
+// What operators have stopped is refused as soon as the call is known that it is of, and again
+// before it is dispatched (see gateway/calls). The steps of three stages stand apart: an identity that the model claims can only be checked
 // once the completion was read, and a tool that could never be used here is refused before
 // anything of its schema is shown, for which the project must be named. The constraints of the request are checked together with
 // the envelope.
@@ -51,6 +52,7 @@ var (
 		{stage: refusal.Parse, run: checkEnvelope},
 		{stage: refusal.Parse, run: checkConstraints},
 		{stage: refusal.Schema, run: findTool},
+		{stage: refusal.Permission, run: checkStops, applies: mayBeStopped},
 		{stage: refusal.Workspace, run: checkProjectNamed, applies: namesNoProject},
 		{stage: refusal.Permission, run: checkReach},
 		{stage: refusal.Schema, run: checkStarted, waits: true, applies: isWithheld},

@@ -61,6 +61,7 @@ var faults = []fault{
 	{"checkConstraints", "another tool is named", refusal.Any, refusal.ToolChoiceViolated, "", func(a *attempt) { a.otherNamed = true }, admitted | streamed},
 	{"checkConstraints", "no call is allowed", refusal.Parse, refusal.MixedOutput, "beside", func(a *attempt) { a.callsRuledOut = true }, admitted | streamed},
 	{"findTool", "no such tool", refusal.Schema, refusal.UnknownTool, "", func(a *attempt) { a.tool = "act" }, anyWay},
+	{"checkStops", "stopped", refusal.Permission, refusal.Stopped, "", func(a *attempt) { a.stopped = true }, anyWay},
 	{"checkProjectNamed", "no project", refusal.Workspace, refusal.ProjectRequired, "", func(a *attempt) { a.unnamedProject = true }, anyWay},
 	{"checkReach", "denied", refusal.Permission, refusal.PermissionDenied, "You may not use", func(a *attempt) { a.denied = true }, anyWay},
 	{"checkReach", "quarantined", refusal.Permission, refusal.ToolQuarantined, "", func(a *attempt) { a.quarantined = true }, anyWay},

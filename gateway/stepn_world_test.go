@@ -37,7 +37,7 @@ type attempt struct {
 	otherNamed, callsRuledOut  bool // by the terms of an admission
 	tool                       string
 	denied, quarantined        bool
-	starting                   bool
+	starting, stopped          bool
 	unexpected, wrongType      bool // of the arguments
 	state                      string
 	amount                     int
@@ -227,6 +227,9 @@ func (a attempt) meet(t testing.TB, of map[bool]*configs.Config) *world {
 	}
 	if a.starting {
 		w.kernel.Starting(map[string]bool{"acts": true})
+	}
+	if a.stopped {
+		w.kernel.Stop([]store.Stop{{ID: "stop_1", Agent: "Analyst"}}, true)
 	}
 	w.journal.fail(a.silent)
 	w.drain(t)

@@ -70,6 +70,9 @@ const (
 
 	PermissionDenied Code = "permission_denied"
 	ToolQuarantined  Code = "tool_quarantined"
+	// Stopped means that an operator has stopped the call, or the request to a model: see package
+	// gateway/stops.
+	Stopped Code = "stopped"
 
 	RateLimited        Code = "rate_limited"
 	ConcurrencyLimited Code = "concurrency_limited"
@@ -177,6 +180,7 @@ var codes = map[Code]row{
 
 	PermissionDenied: {http.StatusForbidden, Permission, "no row of the policy allows the call, or one denies it", "ask `callgate policy explain` which row decides, and change the policy if the call should pass"},
 	ToolQuarantined:  {http.StatusForbidden, Permission, "its server defines the tool otherwise than it was accepted", "see the difference with `callgate servers list`, and accept it with `callgate servers accept` if it is right"},
+	Stopped:          {http.StatusForbidden, Permission, "an operator has stopped the agent, the tool, the principal, the project, the thread, or everything", "see with `callgate stops` who has stopped it and why, and end it with `callgate resume`"},
 
 	RateLimited:        {http.StatusTooManyRequests, Rate, "the agent, the tool or the project has used up its rate, or a budget of tokens or money is spent", "raise the limit or the budget in limits.yaml, or leave it: the caller was told when to try again"},
 	ConcurrencyLimited: {http.StatusTooManyRequests, Rate, "too many calls of the agent, the tool or the project run at once", "raise the limit in limits.yaml, or see why calls take so long"},

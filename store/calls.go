@@ -344,6 +344,34 @@ func (e *Engine) Unfinished(ctx context.Context, after string, limit int) ([]Cal
 	return e.calls(ctx, Index{OpenIndex, e.process.Node}, Row{0, after}, lastRow, limit, func(c *Call) bool { return c.Step != Ended })
 }
 
+// Running passes each call that was dispatched and has no outcome to do, of this process and of all that keep
+// calls on the same back end. It is for operators: it changes nothing.
+func (e *Engine) Running(ctx context.Context, do func(*Call) (more bool)) error {
+	nodes := []string{e.process.Node}
+	if e.process.shared() {
+		if err := indexed(ctx, e, LeaseRecord, Index{NodeIndex, ""}, firstRow, lastRow, everyRow, func(l *Lease) bool {
+			if l.Node != e.process.Node {
+				nodes = append(nodes, l.Node)
+			}
+			return true
+		}); err != nil {
+			return err
+		}
+	}
+	for _, node := range nodes {
+		more := true
+		if err := indexed(ctx, e, CallRecord, Index{OpenIndex, node}, firstRow, lastRow, everyRow, func(c *Call) bool {
+			if c.Step == Dispatched || c.Step == Waiting {
+				more = do(c)
+			}
+			return more
+		}); err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
 // sweepBatch bounds how many records one commit sweeps.
 const sweepBatch = 128
 

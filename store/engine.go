@@ -24,6 +24,8 @@ type Engine struct {
 	evicting         atomic.Bool   // a commit that makes room is under way
 	evictions        atomic.Uint64 // how many there were
 
+	inForce atomic.Pointer[[]string] // the ids of stops: see ConfirmStops
+
 	recovering sync.Mutex
 	recovered  Row // of OpenIndex, up to which Recover has looked for calls of earlier processes
 }
@@ -35,6 +37,8 @@ type Process struct {
 	// Node is what the processes of a gateway have in common, one after the other, where others keep
 	// calls on the same back end; else it is empty.
 	Node string
+	// Replica is the name of its machine, for people.
+	Replica string
 	// Holds reports whether the process opens or runs a call.
 	Holds func(id string) bool
 	// Wait bounds a transition; 0: its caller does.

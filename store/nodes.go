@@ -20,6 +20,10 @@ type Lease struct {
 	// Epoch is what the store was agreed to have when the lease was renewed: where it has that still, it has lost
 	// nothing since.
 	Epoch string
+	// Stops are the ids of the stops that are in force in the process, and Replica the name of its machine; both are
+	// empty where nothing is stopped, so that an earlier Callgate reads the lease.
+	Stops   []string `json:",omitempty"`
+	Replica string   `json:",omitempty"`
 }
 
 // nodeOf returns the node of a process: what its name has before a slash.
@@ -49,7 +53,9 @@ func (e *Engine) Renew(ctx context.Context, life time.Duration, mark uint64, epo
 		if held && was != nil && was.Process != p.Name && was.Until.After(s.now) {
 			return ErrSameNode
 		}
-		return s.put(LeaseRecord, p.Node, &Lease{p.Node, p.Name, s.now.Add(life), mark, epoch})
+		lease := &Lease{Node: p.Node, Process: p.Name, Until: s.now.Add(life), Mark: mark, Epoch: epoch}
+		e.confirm(lease)
+		return s.put(LeaseRecord, p.Node, lease)
 	})
 }
 

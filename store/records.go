@@ -20,6 +20,7 @@ const (
 	QuestionRecord             // by the digest of a call: *Question
 	GrantRecord                // by its id: *approval.Grant
 	LeaseRecord                // by the name of a node: *Lease
+	StopsRecord                // one: *Stops
 	kinds
 )
 

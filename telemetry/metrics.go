@@ -197,6 +197,19 @@ func (m *Metrics) ReloadFailed() {
 	m.stale.Set(1)
 }
 
+// Stops counts, from now on, how many stops active says are in force, and whether local says that those of
+// other gateways are not known. It is called once.
+func (m *Metrics) Stops(active func() int, local func() bool) {
+	m.registry.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "callgate_stops", Help: "What operators have stopped, and nobody has resumed."}, func() float64 { return float64(active()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "callgate_stops_local", Help: "1 while it is not known what operators have stopped at other gateways, since Redis is away."}, func() float64 {
+			if local() {
+				return 1
+			}
+			return 0
+		}))
+}
+
 // TokenRefused counts a token that was refused; reason is of a closed list.
 func (m *Metrics) TokenRefused(reason string) {
 	m.tokens.WithLabelValues(reason).Inc()

@@ -121,7 +121,7 @@ type Configuration struct {
 func NotDispatched(r *audit.Record) bool {
 	return r.Outcome == audit.Unknown && r.Attempt == 0 || r.Verdict == audit.Refused || r.Outcome == audit.Failed && slices.Contains([]refusal.Code{
 		refusal.StoreUnavailable, refusal.CallInProgress, refusal.IdempotencyConflict, refusal.Overloaded, refusal.Canceled,
-		refusal.ApprovalRequired, refusal.ApprovalDenied, refusal.ApprovalExpired,
+		refusal.ApprovalRequired, refusal.ApprovalDenied, refusal.ApprovalExpired, refusal.Stopped,
 	}, r.Code)
 }
 
@@ -159,6 +159,8 @@ func WriteStory(w io.Writer, id string, found, endings []Found, config *Configur
 			s.ending(r)
 		case r.Event == audit.Approval:
 			s.approval(r)
+		case r.Event == audit.Stop:
+			s.stop(r)
 		default:
 			s.title(r, "event "+cell(string(r.Event))+", which this version does not know")
 		}
@@ -356,6 +358,25 @@ func (s story) approval(r *audit.Record) {
 	if r.Reason != "" {
 		s.line("reason", "%s", printable(r.Reason))
 	}
+}
+
+// stop says what an operator has stopped, or resumed.
+func (s story) stop(r *audit.Record) {
+	s.title(r, cell(string(r.Code))+" by "+cell(r.Principal))
+	all := true
+	for _, part := range [][2]string{{"principal", r.OfPrincipal}, {"agent", r.Agent}, {"workspace", r.Workspace}, {"project", r.Project}, {"tool", r.Tool}, {"thread", r.Thread}} {
+		if part[1] != "" {
+			all = false
+			s.line(part[0], "%s", printable(part[1]))
+		}
+	}
+	if all {
+		s.line("what", "everything")
+	}
+	if !r.Until.IsZero() {
+		s.line("until", "%s", r.Until.UTC().Format(timeLayout))
+	}
+	s.line("reason", "%s", printable(r.Reason))
 }
 
 // stages says which stages a decision passed, and which refused it.

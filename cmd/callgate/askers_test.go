@@ -105,7 +105,7 @@ func (a *askers) ready(t testing.TB) {
 func (a *askers) try(at int, who, method, path, body string, headers ...string) (reply, error) {
 	g := a.gates[at%len(a.gates)].Load()
 	address := g.listen
-	if strings.HasPrefix(path, "/v1/approvals") || strings.HasPrefix(path, "/v1/grants") {
+	if strings.HasPrefix(path, "/v1/approvals") || strings.HasPrefix(path, "/v1/grants") || strings.HasPrefix(path, "/v1/stops") {
 		address = g.admin
 	}
 	return g.try(method, "http://"+address+path, body, append([]string{"Authorization", "Bearer " + a.keys[who], "Content-Type", "application/json"}, headers...)...)

@@ -49,7 +49,7 @@ func newReplicas(t *testing.T, store string, environment ...string) *replicas {
 	t.Cleanup(model.Close)
 	stuckAt := httptest.NewServer(w.stuck)
 	t.Cleanup(stuckAt.Close)
-	t.Cleanup(func() { close(w.stuck.free) })
+	t.Cleanup(w.stuck.let)
 	keys := filepath.Join(t.TempDir(), "callback-keys")
 	w.askers = askersConfig(t, 2, "redis: {"+store+"}\nstore: {kind: redis, replicas: 2}\nupstreams: upstreams.yaml\n"+
 		"callbacks: {url: \"http://127.0.0.1:1\", keys: \"file:"+keys+"\"}\n", "")
@@ -370,7 +370,11 @@ type stuck struct {
 	mu   sync.Mutex
 	hits map[string]int
 	free chan struct{}
+	once sync.Once
 }
+
+// let has it answer, now and from now on.
+func (s *stuck) let() { s.once.Do(func() { close(s.free) }) }
 
 func (s *stuck) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id := r.Header.Get("Callgate-Call-Id")

@@ -47,6 +47,11 @@ func (e *Executor) handOver(ctx context.Context, approved []gateway.Approved) *r
 	var records []audit.Record
 	for _, a := range approved {
 		if c := a.Call(); c != nil {
+			if err := c.Stopped(); err != nil {
+				refused := refusal.From(refusal.Permission, err)
+				execution.EndAll(approved, refused)
+				return refused
+			}
 			r := c.Outcome(audit.ToolCall)
 			r.Outcome = audit.HandedOver
 			records = append(records, r)

@@ -200,6 +200,9 @@ func (t *Reconciler) redispatch(ctx context.Context, c *execution.Call, a gatewa
 		// It is not known whether the attempt was counted, so it is not made.
 		t.endUnknown(c)
 		return
+	case c.Stopped() != nil: // it may have acted before
+		t.endUnknown(c)
+		return
 	}
 	c.RunAgain(ctx, a)
 	t.count(func(n *ReconcileStats) { n.Redispatched++ })

@@ -58,6 +58,16 @@ func Quarantined(tool string) error {
 		"%s cannot be called now: the operator has not accepted its server's current definition. Trying again will not change that; use another tool, or say what you cannot do.", tool))
 }
 
+// Stopped refuses what an operator has stopped. The reason is for operators alone.
+func Stopped() *refusal.Error {
+	return refusal.New(refusal.Stopped, "The operator has stopped this. Nothing was executed. Do not try again; say that it was stopped.")
+}
+
+// StopsUnknown refuses everything while it is not known what operators have stopped.
+func StopsUnknown() error {
+	return refusal.At(refusal.Permission, refusal.StoreUnavailable, "It could not be found out whether this was stopped, so nothing was executed. Retry later; changing the call will not help.")
+}
+
 // startingPause is when a call is worth sending again whose tool's server is starting.
 const startingPause = time.Second
 

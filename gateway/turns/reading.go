@@ -77,8 +77,8 @@ func (x *exchange) check(ctx context.Context, reply *Reply) error {
 
 // post requests a whole answer.
 func (x *exchange) post(ctx context.Context, request upstream.Request) (*upstream.Reply, error) {
-	if x.Client() == nil {
-		return nil, errNoClient()
+	if err := x.mayAsk(ctx); err != nil {
+		return nil, err
 	}
 	reply, err := x.Client().Post(ctx, x.Route, request)
 	if err == nil {
@@ -87,8 +87,12 @@ func (x *exchange) post(ctx context.Context, request upstream.Request) (*upstrea
 	return reply, err
 }
 
-func errNoClient() error {
-	return refusal.New(refusal.UpstreamUnavailable, "There is no way to ask the model.")
+// mayAsk returns why the model is not asked: operators have stopped that, or there is no way to.
+func (x *exchange) mayAsk(ctx context.Context) error {
+	if x.Client() == nil {
+		return refusal.New(refusal.UpstreamUnavailable, "There is no way to ask the model.")
+	}
+	return x.Admission.Stopped(ctx)
 }
 
 // checkAllowed fails a reply with a part that the upstream's entry does not allow. A call that the provider has
@@ -135,8 +139,8 @@ const waitingForModel = "waiting for the model"
 
 // readStream requests a stream, and reads it to its end.
 func (x *exchange) readStream(ctx, runCtx context.Context, request upstream.Request, reader Reader) error {
-	if x.Client() == nil {
-		return errNoClient()
+	if err := x.mayAsk(ctx); err != nil {
+		return err
 	}
 	events, err := x.open(ctx, request)
 	if events != nil { // also where it is the sign of life that failed

@@ -32,3 +32,12 @@ func ReplaceAs(name string, content []byte, mode os.FileMode) (err error) {
 	}
 	return os.Rename(f.Name(), name)
 }
+
+// SyncFolder makes the names in a folder durable, after Replace.
+func SyncFolder(dir string) error {
+	folder, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}

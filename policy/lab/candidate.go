@@ -153,7 +153,7 @@ func servedJudgement(s gateway.ShadowJudgement) (Judgement, bool) {
 	}
 	switch s.Refusal.Stage {
 	case refusal.Schema, refusal.Permission, refusal.Workspace, refusal.Project:
-		return Judgement{Verdict: Refused, Code: s.Refusal.Code}, s.Refusal.Code != refusal.ToolQuarantined && s.Refusal.Code != refusal.ToolStarting
+		return Judgement{Verdict: Refused, Code: s.Refusal.Code}, !slices.Contains([]refusal.Code{refusal.ToolQuarantined, refusal.ToolStarting, refusal.Stopped, refusal.StoreUnavailable}, s.Refusal.Code)
 	case refusal.Approval, refusal.Log, refusal.Execute, refusal.Wrap:
 		return j, true
 	}

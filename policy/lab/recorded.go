@@ -38,8 +38,11 @@ func judged(r *audit.Record) (recorded, string) {
 		}
 		d.Verdict, d.Code, d.schema, d.bounds = Refused, r.Code, failed, notShown
 	case refusal.Permission:
-		if r.Code == refusal.ToolQuarantined {
+		switch r.Code {
+		case refusal.ToolQuarantined:
 			return d, "the tool was quarantined"
+		case refusal.Stopped, refusal.StoreUnavailable:
+			return d, "an operator had stopped it"
 		}
 		// The policy may be asked before the schema.
 		d.Verdict, d.Code, d.schema, d.bounds = Refused, r.Code, notShown, notShown

@@ -3,6 +3,7 @@ package boltstore
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 
@@ -71,6 +72,19 @@ func (f *Store) Consents(ctx context.Context, principal, digest string, keys []s
 		return nil, nil, store.Unavailable(err)
 	}
 	return f.Engine.Consents(ctx, principal, digest, keys)
+}
+
+// Running passes each call that was dispatched and has no outcome to do: those in memory and those in the file.
+func (f *Store) Running(ctx context.Context, do func(*store.Call) (more bool)) error {
+	brief := f.brief.unfinished("", math.MaxInt) // first: a call leaves it for the file
+	for i := range brief {
+		if brief[i].Step == store.Dispatched && !do(&brief[i]) {
+			return nil
+		}
+	}
+	return f.Engine.Running(ctx, func(c *store.Call) bool {
+		return slices.ContainsFunc(brief, func(b store.Call) bool { return b.ID == c.ID }) || do(c)
+	})
 }
 
 // Sweep removes at most limit calls that have ended longer than Retention ago, and approvals

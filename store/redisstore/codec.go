@@ -17,7 +17,7 @@ var errForeignReply = errors.New("Redis answers with something that Callgate has
 // kinds are what the keys of records begin with.
 var kinds = [...]string{
 	store.CallRecord: "call:", store.KeyRecord: "key:", store.AskRecord: "ask:", store.QuestionRecord: "question:",
-	store.GrantRecord: "grant:", store.LeaseRecord: "lease:",
+	store.GrantRecord: "grant:", store.LeaseRecord: "lease:", store.StopsRecord: "stops:",
 }
 
 func recordKey(key store.Key) string {
@@ -99,7 +99,7 @@ func encode(v store.Value) ([]byte, error) {
 	case *approval.Grant:
 		return approval.Encode(*v)
 	}
-	return json.Marshal(v) // a question or a lease
+	return json.Marshal(v) // a question, a lease or stops
 }
 
 // decode reads a value that encode has written.
@@ -153,6 +153,9 @@ func decodeValue(key store.Key, head, body []byte) (store.Value, error) {
 	case store.QuestionRecord:
 		q := &store.Question{}
 		return q, decodeJSON(head, q)
+	case store.StopsRecord:
+		s := &store.Stops{}
+		return s, decodeJSON(head, s)
 	}
 	l := &store.Lease{}
 	return l, decodeJSON(head, l)

@@ -20,6 +20,7 @@ func FuzzDecode(f *testing.F) {
 	for kind, value := range []store.Value{
 		&store.Call{ID: "x", Step: store.Ended, State: store.Done}, &store.Started{Call: "x"}, &store.Asked{Approval: a},
 		&store.Question{Approvals: []string{"x"}}, &approval.Grant{ID: "x", Until: time.UnixMilli(1)}, &store.Lease{Node: "n", Process: "n/1"},
+		&store.Stops{List: []store.Stop{{ID: "x", Agent: "a", Since: time.UnixMilli(1)}}},
 	} {
 		head, err := encode(value)
 		if err != nil {

@@ -26,6 +26,8 @@ type Options struct {
 
 	// Node names this gateway among those that share the store, from one of its processes to the next.
 	Node string
+	// Replica is the name of its machine, for people.
+	Replica string
 	// Log is the gateway's audit log; the zero value is that of a gateway which has none.
 	Log Log
 	// Replicas is the number of gateways. After a loss, Redis is used again once so many have put back
@@ -214,7 +216,7 @@ func New(ctx context.Context, options Options) (*Store, error) {
 		lease: cmp.Or(options.Hooks.Lease, leaseTime), bounds: options.Bounds.WithDefaults(store.DurableCalls, store.DurableBytes),
 		started: time.Now(), lost: make(chan struct{}, 1), held: map[store.Key]held{}, begun: map[string]int{},
 	}
-	r.process = store.Process{Name: options.Node + "/" + rand.Text(), Node: options.Node, Holds: r.holds, Wait: r.timeouts.decision}
+	r.process = store.Process{Name: options.Node + "/" + rand.Text(), Node: options.Node, Replica: options.Replica, Holds: r.holds, Wait: r.timeouts.decision}
 	r.Engine = store.NewEngine(backend{Store: r}, r.process, r.now, r.bounds)
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.state.Store(&connState{cause: errors.New("Redis has not been reached yet")})

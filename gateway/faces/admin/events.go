@@ -25,6 +25,7 @@ type signs struct {
 	breakers    int
 	quarantined int
 	approvals   int // how often they have changed
+	stops       int
 	ready       bool
 }
 
@@ -34,6 +35,9 @@ func (s *Sources) signs(ctx context.Context) signs {
 	now := signs{seq: seq, digest: h.Digest, faults: h.Faults, breakers: s.OpenBreakers(), ready: h.Ready}
 	for _, server := range h.Servers {
 		now.quarantined += len(server.Quarantined)
+	}
+	if s.StopsInForce != nil {
+		now.stops = s.StopsInForce()
 	}
 	if s.ApprovalChanges != nil {
 		now.approvals = s.ApprovalChanges(ctx)
@@ -53,7 +57,7 @@ func (before *signs) changed(now *signs) []string {
 	if now.digest != before.digest || !slices.Equal(now.faults, before.faults) {
 		kinds = append(kinds, "config")
 	}
-	if now.breakers != before.breakers || now.quarantined != before.quarantined || now.ready != before.ready {
+	if now.breakers != before.breakers || now.quarantined != before.quarantined || now.stops != before.stops || now.ready != before.ready {
 		kinds = append(kinds, "standing")
 	}
 	return kinds

@@ -189,18 +189,24 @@ func (u *Usage) calls(r *Request) (any, error) {
 	}
 	answer := RunningCalls{Calls: []RunningCall{}}
 	for i := range found {
-		c, t := &found[i], &found[i].Task
-		running := RunningCall{
-			CallID: c.ID, State: string(c.Step), Principal: c.Scope.Principal, Agent: t.Agent, Workspace: c.Scope.Workspace, Project: c.Scope.Project,
-			Tool: t.Tool, Version: t.Version, Effect: t.Effect, Attempts: c.Attempts, Opened: c.Opened, AgeMillis: max(0, now.Sub(c.Opened).Milliseconds()),
-		}
-		if c.Step == store.Waiting {
-			running.Until = &c.Until
-		}
-		answer.Calls = append(answer.Calls, running)
+		answer.Calls = append(answer.Calls, runningCall(&found[i], now))
 	}
 	if len(found) == count {
 		answer.Next = found[count-1].ID
 	}
 	return answer, nil
+}
+
+// runningCall shows a call without an outcome.
+func runningCall(c *store.Call, now time.Time) RunningCall {
+	t := &c.Task
+	running := RunningCall{
+		CallID: c.ID, State: string(c.Step), Principal: c.Scope.Principal, Agent: t.Agent, Workspace: c.Scope.Workspace, Project: c.Scope.Project,
+		Tool: t.Tool, Version: t.Version, Effect: t.Effect, Attempts: c.Attempts, Opened: c.Opened, AgeMillis: max(0, now.Sub(c.Opened).Milliseconds()),
+	}
+	if c.Step == store.Waiting {
+		until := c.Until
+		running.Until = &until
+	}
+	return running
 }

@@ -84,7 +84,7 @@ func expectation(d *audit.Record) string {
 		return "ask:" + strings.Join(rules, ",")
 	case d.Verdict == audit.ToolCall:
 		return "allow"
-	case d.Verdict != audit.Refused || d.Code == refusal.ToolQuarantined || d.Code == refusal.ToolStarting:
+	case d.Verdict != audit.Refused || d.Code == refusal.ToolQuarantined || d.Code == refusal.ToolStarting || d.Code == refusal.Stopped:
 		return ""
 	case d.Code == refusal.PermissionDenied && d.Stage == refusal.Permission:
 		return "deny"

@@ -29,6 +29,8 @@ type Sources struct {
 	Version     string // of the program
 	Replica     string
 	Started     time.Time
+	// StopsInForce is how many stops of operators have not ended; nil: none.
+	StopsInForce func() int
 	// ApprovalsWaiting is how many calls waited for people when they were last counted.
 	ApprovalsWaiting func() int
 	// ApprovalChanges returns a number that grows when approvals or grants have changed, at whatever
@@ -50,6 +52,7 @@ type Health struct {
 	Limits   string               `json:"limits,omitempty"`  // why limits that replicas share are not shared
 	Calls    string               `json:"calls,omitempty"`   // why calls cannot be stored
 	Callers  string               `json:"callers,omitempty"` // why no credential can be verified
+	Stops    string               `json:"stops,omitempty"`   // why stops of other gateways are not known here
 	Servers  []toolservers.Status `json:"servers,omitempty"` // the tool servers
 	InFlight int                  `json:"in_flight"`
 }
@@ -66,6 +69,7 @@ type Status struct {
 	// Recent counts the judgements of this gateway in the last five minutes.
 	Recent           Counts `json:"recent"`
 	OpenBreakers     int    `json:"open_breakers"`
+	StopsInForce     int    `json:"stops_in_force"` // what operators have stopped
 	ApprovalsWaiting *int   `json:"approvals_waiting,omitempty"`
 }
 
@@ -113,6 +117,9 @@ func (s *Sources) status(*Request) (any, error) {
 	status := Status{
 		Health: s.Health(), Version: s.Version, Replica: s.Replica, Started: s.Started, UptimeSeconds: int64(time.Since(s.Started).Seconds()),
 		Log: LogEnd{seq, hash}, Recent: s.Recent.counts(), OpenBreakers: s.OpenBreakers(),
+	}
+	if s.StopsInForce != nil {
+		status.StopsInForce = s.StopsInForce()
 	}
 	if s.ApprovalsWaiting != nil {
 		n := s.ApprovalsWaiting()

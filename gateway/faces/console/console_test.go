@@ -25,6 +25,7 @@ import (
 	"github.com/callgate/callgate/gateway/faces/console"
 	"github.com/callgate/callgate/gateway/runs"
 	"github.com/callgate/callgate/gateway/server"
+	"github.com/callgate/callgate/gateway/stops"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/internal/testkit/facetest"
 	"github.com/callgate/callgate/internal/testkit/leaks"
@@ -69,6 +70,7 @@ type backend interface {
 	calls.Store
 	store.Approvals
 	Unfinished(ctx context.Context, after string, limit int) ([]store.Call, error)
+	Running(ctx context.Context, do func(*store.Call) (more bool)) error
 }
 
 // newFixtureOn keeps calls and approvals in a store.
@@ -97,9 +99,13 @@ func newFixtureOn(t testing.TB, authn gateway.Authenticator, more map[string]str
 	f := &fixture{kernel: k.Kernel, executor: k, store: kept, log: log, health: admin.Health{Ready: true, Digest: loaded.Digest}}
 	logger := slog.New(slog.NewTextHandler(failing{t}, &slog.HandlerOptions{Level: slog.LevelError}))
 	api := admin.New(admin.Options{Kernel: k.Kernel, Loopback: true, Log: logger})
+	desk, err := stops.Open(t.Context(), stops.Options{Kernel: k.Kernel, Log: logger})
+	if err != nil {
+		t.Fatal(err)
+	}
 	api.Mount((&admin.Sources{
 		Kernel: k.Kernel, Log: log, Recent: recent, Runs: runs.New(runs.Options{}), Version: "v1.2.3", Replica: "here", Started: time.Now(), SearchTime: time.Hour,
-		Health: func() admin.Health { return f.health }, OpenBreakers: func() int { return 0 },
+		StopsInForce: func() int { return len(desk.Active()) }, Health: func() admin.Health { return f.health }, OpenBreakers: func() int { return 0 },
 		Candidate:   func() lab.CandidateReport { return f.candidate },
 		Differences: func(name string) []toolservers.Difference { return f.differences },
 		Configuration: func() admin.Configuration {
@@ -115,6 +121,7 @@ func newFixtureOn(t testing.TB, authn gateway.Authenticator, more map[string]str
 		},
 		Pools: func() []server.PoolUse { return []server.PoolUse{{Pool: "calls", Limit: 256, Taken: 3}} },
 	}).Endpoints()...)
+	api.Mount((&admin.Stops{Desk: desk, Kernel: k.Kernel, Running: kept.Running}).Endpoints()...)
 	api.Mount((&admin.Approvals{Desk: k.Desk(), Kernel: k.Kernel, Log: log, EarlierTime: time.Hour}).Endpoints()...)
 	pages, err := console.New(console.Options{API: api, Loopback: true, Log: logger})
 	if err != nil {
@@ -129,6 +136,7 @@ func newFixtureOn(t testing.TB, authn gateway.Authenticator, more map[string]str
 	}))
 	t.Cleanup(func() {
 		f.Close()
+		desk.Close()
 		if err := log.Close(); err != nil {
 			t.Error(err)
 		}

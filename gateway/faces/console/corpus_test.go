@@ -147,7 +147,7 @@ func TestWhoSeesWhat(t *testing.T) {
 	f := newFixtureOf(t, staff{}, asking("Pays somebody.", "look it up"))
 	paths := map[string]string{} // whether approvers may: yes, or empty
 	for _, path := range []string{
-		"/console", "/console/calls", "/console/calls/call_x", "/console/tools", "/console/tools/pay", "/console/policy", "/console/check", "/console/audit", "/console/limits", "/console/running", "/console/events",
+		"/console", "/console/calls", "/console/calls/call_x", "/console/tools", "/console/tools/pay", "/console/policy", "/console/check", "/console/audit", "/console/limits", "/console/running", "/console/stops", "/console/events",
 		"/v1/status", "/v1/config", "/v1/decisions", "/v1/policy", "/v1/tools", "/v1/tools/pay", "/v1/limits", "/v1/calls", "/v1/runs/x", "/v1/grants",
 	} {
 		paths[path] = ""

@@ -32,10 +32,18 @@ func ExecuteAll(ctx, acting context.Context, d *gateway.Decision, refused *refus
 // Execute dispatches one call and returns its outcome. The caller waits until ctx ends; the
 // call continues with acting, which does not.
 func (c *Call) Execute(ctx, acting context.Context, a gateway.Approved) Outcome {
-	if err := c.MarkDispatched(acting); err != nil {
+	err := c.Stopped()
+	if err == nil {
+		err = c.MarkDispatched(acting)
+	}
+	if err != nil {
 		return c.refuseUndispatched(acting, refusal.From(refusal.Execute, err))
 	}
 	start := c.runtime.now()
+	// Who has stopped it meanwhile was told what runs, perhaps before the store had this.
+	if err := c.Stopped(); err != nil {
+		return c.finish(ctx, acting, tool.Result{}, err, start)
+	}
 	if c.CallsBack() {
 		return c.dispatchCallback(ctx, a, start)
 	}

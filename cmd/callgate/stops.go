@@ -1,0 +1,204 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/callgate/callgate/gateway/faces/admin"
+	"github.com/callgate/callgate/internal/cli"
+	"github.com/callgate/callgate/store"
+)
+
+func newStop(e env) *cobra.Command {
+	api := &adminAPI{env: e}
+	var body admin.StopBody
+	var of subject
+	var span time.Duration
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "stop --reason TEXT (--agent A | --tool T | …)",
+		Short: "Stop an agent, a tool, a principal, a project, a thread, or everything",
+		Long: `Stop calls and requests to models, at once: no call that agrees with all of the flags
+begins any more, and no model is asked for such a request. It holds until callgate
+resume, or for the time of --for, over restarts, and at every gateway that shares calls
+or limits on the same Redis.
+
+What runs already is not ended: it is listed. Callers and models are told that the
+operator has stopped this, and not why. Operators may stop and resume; --key-file is
+your own key.
+
+The exit code is 0 when it is in force at every gateway, 1 when the gateway refuses, or
+another gateway has not confirmed within 3 seconds (it is in force all the same where
+it was confirmed), 2 for a mistake in the command, 3 when the gateway does not answer.`,
+		Example: `  callgate stop --agent Analyst --reason "refunds twice"
+  callgate stop --tool github.* --for 1h --reason "their token leaked"
+  callgate stop --everything --reason "incident 12"`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if body.Reason == "" {
+				return errors.New("--reason is missing; expected why, in your words: the next operator reads it")
+			}
+			if err := checkSubject(&of); err != nil {
+				return err
+			}
+			body.Agent, body.Workspace, body.Project = of.Agent, of.Workspace, of.Project
+			named := body.Principal != "" || body.Agent != "" || body.Workspace != "" || body.Project != "" || body.Tool != "" || body.Thread != ""
+			switch {
+			case named == body.Everything:
+				return errors.New("found nothing to stop, or --everything beside something; expected --agent, --tool, --principal, --workspace, --project or --thread, alone or together, or --everything")
+			case body.Project != "" && body.Workspace == "":
+				return fmt.Errorf("--project is %q without its workspace; expected WORKSPACE/PROJECT", body.Project)
+			}
+			if c.Flags().Changed("for") {
+				if span <= 0 {
+					return fmt.Errorf("--for is %s; expected a time, such as 1h or 30m", span)
+				}
+				body.For = span.String()
+			}
+			if err := api.open(); err != nil {
+				return err
+			}
+			return api.act(c, http.MethodPost, "/v1/stops", body, asJSON)
+		},
+	}
+	c.Flags().StringVar(&of.Agent, "agent", "", "calls for this `AGENT`")
+	c.Flags().StringVar(&body.Tool, "tool", "", "calls of this `TOOL`, or of all below a name: github.*")
+	c.Flags().StringVar(&body.Principal, "principal", "", "calls of this `PRINCIPAL`")
+	c.Flags().StringVar(&of.Workspace, "workspace", "", "calls in this `WORKSPACE`")
+	c.Flags().StringVar(&of.Project, "project", "", "calls in this `PROJECT`, also as WORKSPACE/PROJECT")
+	c.Flags().StringVar(&body.Thread, "thread", "", "calls of this `THREAD`, and of those that came from it")
+	c.Flags().BoolVar(&body.Everything, "everything", false, "all calls, and all requests to models")
+	c.Flags().StringVar(&body.Reason, "reason", "", "why, in your `WORDS`, up to 500 characters; operators alone see it")
+	c.Flags().DurationVar(&span, "for", 0, "end it by itself after this `TIME`, such as 1h")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, as the gateway gives it")
+	return api.add(c)
+}
+
+func newResume(e env) *cobra.Command {
+	api := &adminAPI{env: e}
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "resume ID",
+		Short: "Resume what was stopped",
+		Long: `End a stop. It does once that is in the audit log and on the disk; the other gateways
+follow within a second. The ids are those of callgate stops. What was refused meanwhile
+is not sent again.`,
+		Example: "  callgate stops\n  callgate resume stop_BQPJNL6W6O2C",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := api.open(); err != nil {
+				return err
+			}
+			return api.act(c, http.MethodDelete, "/v1/stops/"+url.PathEscape(args[0]), nil, asJSON)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, as the gateway gives it")
+	return api.add(c)
+}
+
+func newStops(e env) *cobra.Command {
+	api := &adminAPI{env: e}
+	var asJSON bool
+	c := &cobra.Command{
+		Use:     "stops",
+		Short:   "List what operators have stopped",
+		Example: "  callgate stops\n  callgate stops --json | jq -r .id",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := api.open(); err != nil {
+				return err
+			}
+			var answer struct {
+				Stops   []json.RawMessage `json:"stops"`
+				Problem string            `json:"problem"`
+			}
+			if err := api.ask(c.Context(), http.MethodGet, "/v1/stops", nil, &answer); err != nil {
+				return err
+			}
+			table := cli.NewTable(e.Stdout, asJSON, "ID", "SINCE", "UNTIL", "BY", "WHAT", "REASON")
+			for _, raw := range answer.Stops {
+				var s store.Stop
+				if err := json.Unmarshal(raw, &s); err != nil {
+					return cli.InternalError{Err: err}
+				}
+				until := "resumed"
+				if !s.Until.IsZero() {
+					until = s.Until.Local().Format(time.DateTime)
+				}
+				if err := table.Print(raw, shownText(s.ID), s.Since.Local().Format(time.DateTime), until, cli.FirstLine(s.By), stoppedText(&s), cli.FirstLine(s.Reason)); err != nil {
+					return err
+				}
+			}
+			if answer.Problem != "" {
+				fmt.Fprintf(e.Stderr, "%s\n", shownText(answer.Problem))
+			}
+			return table.Flush()
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print an object a line, as the gateway gives it")
+	return api.add(c)
+}
+
+// stoppedText says what a stop covers.
+func stoppedText(s *store.Stop) string {
+	var parts []string
+	for _, p := range [][2]string{{"principal", s.Principal}, {"agent", s.Agent}, {"workspace", s.Workspace}, {"project", s.Project}, {"tool", s.Tool}, {"thread", s.Thread}} {
+		if p[1] != "" {
+			parts = append(parts, p[0]+" "+cli.FirstLine(p[1]))
+		}
+	}
+	if len(parts) == 0 {
+		return "everything"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// act stops or resumes, and says what came of it.
+func (a *adminAPI) act(c *cobra.Command, method, path string, body any, asJSON bool) error {
+	var raw json.RawMessage
+	if err := a.ask(c.Context(), method, path, body, &raw); err != nil {
+		return err
+	}
+	var answer admin.StopAnswer
+	if err := json.Unmarshal(raw, &answer); err != nil {
+		return cli.InternalError{Err: err}
+	}
+	if asJSON {
+		fmt.Fprintf(a.Stdout, "%s\n", raw)
+	} else {
+		a.writeAct(&answer, method == http.MethodPost)
+	}
+	if len(answer.Missing) > 0 {
+		return cli.ErrRefused
+	}
+	return nil
+}
+
+func (a *adminAPI) writeAct(answer *admin.StopAnswer, stopped bool) {
+	word := "resumed"
+	if stopped {
+		word = "stopped"
+	}
+	fmt.Fprintf(a.Stdout, "%s: %s %s\n", shownText(answer.Stop.ID), word, stoppedText(&answer.Stop))
+	where := "at this gateway alone"
+	if n := len(answer.Confirmed); answer.Scope != admin.ScopeAlone {
+		where = fmt.Sprintf("confirmed by %d of %d gateways", n, n+len(answer.Missing))
+	}
+	fmt.Fprintf(a.Stdout, "  in force  %s\n", where)
+	for _, g := range answer.Missing {
+		fmt.Fprintf(a.Stdout, "  missing   %s %s has not confirmed: see its log and its /readyz\n", shownText(g.Node), shownText(g.Replica))
+	}
+	for _, r := range answer.InFlight {
+		fmt.Fprintf(a.Stdout, "  running   %s %s, %s, for %s: it is not ended\n", shownText(r.CallID), shownText(r.Tool), shownText(r.State), time.Duration(r.AgeMillis)*time.Millisecond)
+	}
+	for _, p := range answer.Problems {
+		fmt.Fprintf(a.Stdout, "  note      %s\n", shownText(p))
+	}
+}
