@@ -9,7 +9,6 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/stops"
 	"github.com/callgate/callgate/internal/redisconn"
-	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/store/redisstore"
 )
@@ -27,7 +26,7 @@ func openStops(ctx context.Context, c *configs.Config, redis redisconn.Options, 
 	options := stops.Options{
 		Kernel: kernel, Shared: kept.shared, Replica: replicaName(), Log: o.Logger,
 		File:          stops.File{Path: filepath.Join(c.DataDir, stops.FileName)},
-		UnreadRefuses: c.Store.Kind == configs.StoreRedis || c.Limits.OnStoreLoss == ratelimit.LossRefuse,
+		UnreadRefuses: c.Store.Kind == configs.StoreRedis, // for limits alone, a gateway starts without Redis
 	}
 	if o.stopsOf != "" {
 		options.File = stops.File{Path: filepath.Join(o.stopsOf, stops.FileName), Foreign: true}

@@ -39,6 +39,7 @@ func vote() Record {
 	r.Approvals, r.Rules, r.Rows = []string{"5e1f", "hash"}, []string{"refunds", "hash"}, []string{"policy.csv:4"}
 	r.Hooks, r.Limit = []string{"secrets", "hash"}, "agents.a (5/s, burst 10)"
 	r.Spends, r.KeySHA256, r.RequestSHA256 = []string{"call_B"}, "k", "q"
+	r.OfPrincipal = "o"
 	r.Until, r.Reason = noon.Add(time.Hour).In(time.FixedZone("east", 3600)), `"looked up", é`
 	return r
 }
@@ -51,7 +52,7 @@ func TestLineOfAnApproval(t *testing.T) {
 	}
 	mustClose(t, l)
 	const want = `"micros":77,"approval":["5e1f","\u0068ash"],"spends":["call_B"],"rules":["refunds","\u0068ash"],"until":"2026-11-20T13:00:00Z",` +
-		`"reason":"\"looked up\", \u00e9","rows":["policy.csv:4"],"hooks":["secrets","\u0068ash"],"limit":"agents.a (5/s, burst 10)","key_sha256":"k","request_sha256":"q","prev":"`
+		`"reason":"\"looked up\", \u00e9","rows":["policy.csv:4"],"hooks":["secrets","\u0068ash"],"limit":"agents.a (5/s, burst 10)","key_sha256":"k","request_sha256":"q","of_principal":"o","prev":"`
 	if got := string(contents(t, logFile(dir))); !strings.Contains(got, want) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

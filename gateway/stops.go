@@ -47,7 +47,8 @@ func (k *Kernel) stopped(target *store.StopTarget) error {
 	return nil
 }
 
-// checkStops is the first step of the stage permission: operators have not stopped the call.
+// checkStops is the first step of the stage permission: operators have not stopped the call. It comes before
+// the tool is looked up: nobody is to correct a name, and to ask a model again, for what is stopped.
 func checkStops(_ context.Context, c *Call) error { return c.Stopped() }
 
 // mayBeStopped reports whether operators have stopped anything.

@@ -213,7 +213,14 @@ func TestAuditShow(t *testing.T) {
 	open.CallID, open.Approvals = "call_open", nil
 	handed := open
 	handed.CallID, handed.Mode = "call_handed", audit.Enforce
-	dir := writeLog(t, refusedCall("call_refused", at), schema, corrected, asked, event, yes, ran, lost, runs, lostEnd, ended, open, handed, unmet, unknown, limited)
+	stop := audit.Record{
+		Time: at, Event: audit.Stop, Mode: audit.Call, CallID: "stop_A", Principal: "ops", OfPrincipal: "team-a", Tool: "github.*", Stage: refusal.Permission, Code: audit.Stopped,
+		Until: at.Add(time.Hour), Reason: "incident 12",
+	}
+	resumed := stop
+	resumed.Principal, resumed.Code, resumed.Time = "ada", audit.Resumed, at.Add(time.Minute)
+	all := audit.Record{Time: at, Event: audit.Stop, Mode: audit.Call, CallID: "stop_B", Stage: refusal.Permission, Code: audit.Stopped, Reason: "r"}
+	dir := writeLog(t, refusedCall("call_refused", at), schema, corrected, asked, event, yes, ran, lost, runs, lostEnd, ended, open, handed, unmet, unknown, limited, stop, resumed, all)
 	for call, want := range map[string][]string{
 		"call_refused": {"refused at the stage permission: permission_denied  (seq 1 of gate-0)", "agent Intern, in acme/alpha, for the principal team-a",
 			"payments.refund 2.1.0", "identity ok, parse ok, permission REFUSED", "row        policy.csv:12", "no row of the policy allows the call",
@@ -229,6 +236,8 @@ func TestAuditShow(t *testing.T) {
 			"another call was to use its approval, and was not run: approval_required  (seq 8 of gate-0)\n  call       call_lost\n",
 			"another call uses its approval; it has not ended  (seq 9 of gate-0)\n  call       call_runs\n", "nothing was executed under this id"},
 		"call_ran":    {"accepted", "by call_asked, for refunds=1", "ended: error, tool_failed at the stage execute", "attempts: 1", "the tool ran and reported a failure"},
+		"stop_A":      {"stopped by ops", "principal  team-a\n  tool       github.*\n  until      2026-11-22T13:00:00.000Z\n  reason     incident 12\n", "resumed by ada"},
+		"stop_B":      {"stopped by -", "what       everything\n"},
 		"call_open":   {"no outcome yet"},
 		"call_handed": {"handed over to the application"},
 	} {

@@ -167,3 +167,65 @@ func TestStopsOfOneGateway(t *testing.T) {
 		t.Errorf("a list that cannot be read: %d %s", code, stderr)
 	}
 }
+
+// TestStopsOverLimits: gateways that share limits alone share what is stopped by the same Redis. While that is away a
+// stop holds where it was made, and elsewhere once it is back.
+func TestStopsOverLimits(t *testing.T) {
+	t.Parallel()
+	redis := newRedis(t)
+	redis.start(t)
+	config := sharing(t, "replicas: 2\n")
+	more := "tools:\n  - {name: other, effect: read, input_schema: {type: object}, run: {type: demo}}\n# end\n"
+	if err := os.WriteFile(filepath.Join(filepath.Dir(config), "tools", "other.yaml"), []byte(more), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var gates []*gate
+	for range 2 {
+		gates = append(gates, serveGateIn(t, quickDir(t), config, "REDIS_URL=redis://"+redis.address()))
+	}
+	stop := func(at int, body string) (said stopSaid) {
+		t.Helper()
+		r, err := gates[at].try(http.MethodPost, "http://"+gates[at].admin+"/v1/stops", body, "Content-Type", "application/json")
+		if err != nil || r.status != http.StatusOK || json.Unmarshal([]byte(r.body), &said) != nil {
+			t.Fatalf("%d %s, %v", r.status, r.body, err)
+		}
+		return said
+	}
+	both := func() bool {
+		var list struct{ Problem string }
+		for _, g := range gates {
+			if r := g.askAdmin(t, "/v1/stops"); json.Unmarshal([]byte(r.body), &list) != nil || list.Problem != "" || !g.counts(t, "callgate_stops_local", "0") {
+				return false
+			}
+		}
+		return true
+	}
+	eventually(t, "both know what is stopped", both)
+	var said stopSaid
+	eventually(t, "both have confirmed", func() bool { // a busy machine may have missed Redis
+		said = stop(0, `{"tool":"echo","reason":"r"}`)
+		return len(said.Confirmed) == 2 && len(said.Missing) == 0
+	})
+	for at, g := range gates {
+		if r := g.call(t, echoCall); r.status != http.StatusForbidden || r.code() != "stopped" {
+			t.Errorf("gateway %d: %d %s", at, r.status, r.body)
+		}
+	}
+	redis.kill(t)
+	said = stop(1, `{"agent":"Analyst","reason":"away"}`)
+	if len(said.Problems) == 0 || len(said.Confirmed) != 0 {
+		t.Errorf("while Redis is away: %+v", said)
+	}
+	const other = `{"tool":{"name":"other","arguments":{}}}`
+	if r := gates[1].call(t, other); r.code() != "stopped" {
+		t.Errorf("while Redis is away: %d %s", r.status, r.body)
+	}
+	eventually(t, "operators are told", func() bool { return gates[0].counts(t, "callgate_stops_local", "1") })
+	redis.start(t)
+	eventually(t, "the other gateway is told", func() bool { return gates[0].call(t, other).code() == "stopped" })
+	for at, g := range gates {
+		if r := g.call(t, echoCall); r.code() != "stopped" { // which Redis has forgotten
+			t.Errorf("gateway %d: %d %s", at, r.status, r.body)
+		}
+	}
+}

@@ -193,7 +193,7 @@ func (a *adminAPI) writeAct(answer *admin.StopAnswer, stopped bool) {
 	}
 	fmt.Fprintf(a.Stdout, "  in force  %s\n", where)
 	for _, g := range answer.Missing {
-		fmt.Fprintf(a.Stdout, "  missing   %s %s has not confirmed: see its log and its /readyz\n", shownText(g.Node), shownText(g.Replica))
+		fmt.Fprintf(a.Stdout, "  missing   %s has not confirmed: see its log and its /readyz\n", strings.TrimSpace(shownText(g.Node)+" "+shownText(g.Replica)))
 	}
 	for _, r := range answer.InFlight {
 		fmt.Fprintf(a.Stdout, "  running   %s %s, %s, for %s: it is not ended\n", shownText(r.CallID), shownText(r.Tool), shownText(r.State), time.Duration(r.AgeMillis)*time.Millisecond)

@@ -251,7 +251,7 @@ func TestUserOfTheManual(t *testing.T) {
 	c := s.Client()
 	defer c.Close()
 	user := []any{"acl", "setuser", "callgate", "on", ">hunter2", "~x:*"}
-	for _, pattern := range []string{`(?m)^    user callgate on .*(-@all .*)$`, "(?m)^  `([+]eval .*)`$"} {
+	for _, pattern := range []string{`(?m)^    user callgate on .*(-@all .*)$`, "(?m)^  `([+]wait)`$"} {
 		found := regexp.MustCompile(pattern).FindSubmatch(page)
 		if found == nil {
 			t.Fatalf("the page has no %s", pattern)
