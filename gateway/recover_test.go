@@ -170,6 +170,7 @@ func TestRecovery(t *testing.T) {
 		"another effect":          {changed(func(t *store.Task) { t.Effect = "idempotent" }), store.Dispatched, unknown},
 		"other arguments now":     {changed(func(t *store.Task) { t.Arguments = []byte(`{"query":1}`) }), store.Dispatched, unknown},
 		"no such tool":            {changed(func(t *store.Task) { t.Tool = "web.gone" }), store.Dispatched, unknown},
+		"its tool is stopped":     {reads, store.Dispatched, unknown},
 		"it waits":                {actsOnce, store.Waiting, want{state: store.Pending}},
 		"it has ended":            {reads, store.Ended, want{audit.Result, "", 0, store.Done}},
 		"it was never dispatched": {reads, store.Opened, want{outcome: audit.Unknown, code: refusal.OutcomeUnknown}},
@@ -188,6 +189,9 @@ func TestRecovery(t *testing.T) {
 			}}
 			for round := range 3 { // as often as it starts
 				n := j.node(t, dir, s, e, time.Now)
+				if name == "its tool is stopped" {
+					n.Stop([]store.Stop{{ID: "stop_1", Agent: "Analyst", Workspace: "acme", Project: "alpha", Tool: "web.*", Thread: "thread"}}, true)
+				}
 				n.reconcile(t, j.past())
 				outcomes := j.outcomes("call_1")
 				if c.want.outcome == "" {

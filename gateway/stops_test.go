@@ -75,6 +75,7 @@ type stopping struct {
 	calls.Store
 	before, after func() // of Dispatch
 	opened        func()
+	dispatched    int
 }
 
 func (s *stopping) Open(ctx context.Context, c store.Call) (*store.Call, error) {
@@ -90,6 +91,7 @@ func (s *stopping) Dispatch(ctx context.Context, id string, task store.Task) err
 		s.before()
 	}
 	err := s.Store.Dispatch(ctx, id, task)
+	s.dispatched++
 	if s.after != nil {
 		s.after()
 	}
@@ -114,6 +116,9 @@ func TestStoppedBeforeItRuns(t *testing.T) {
 			o := k.Execute(t.Context(), d)[0]
 			if o.Refusal == nil || o.Refusal.Code != refusal.Stopped || o.Status != 403 || e.runs.Load() != 0 {
 				t.Errorf("%+v, ran %d times", o, e.runs.Load())
+			}
+			if name == "before its dispatch" && kept.dispatched > 0 { // which would use up its approvals
+				t.Error("it was dispatched")
 			}
 			settle(t, k)
 			ended := j.outcomes(o.CallID)

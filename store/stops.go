@@ -58,7 +58,8 @@ const stopRetention = 30 * 24 * time.Hour
 
 // MergeStops is what two lists of stops say together: each stop of either, with the earlier end. So no
 // list takes a stop away that another has, and it does not matter in which order gateways learn of
-// stops and ends, or how often. Stops that ended long ago are left out, and the oldest of those where there are too many.
+// stops and ends, or how often. Of those that have ended, the first are left out where there are too many, and all that
+// ended long ago; an active one never is.
 func MergeStops(a, b []Stop, now time.Time) []Stop {
 	merged := slices.Clone(a)
 	for _, s := range b {
@@ -72,6 +73,9 @@ func MergeStops(a, b []Stop, now time.Time) []Stop {
 	merged = slices.DeleteFunc(merged, func(s Stop) bool { return !s.Active(now.Add(-stopRetention)) })
 	if n := len(merged) - MaxStops; n > 0 {
 		slices.SortFunc(merged, func(a, b Stop) int { return a.end().Compare(b.end()) })
+		for n > 0 && merged[n-1].Active(now) {
+			n--
+		}
 		merged = slices.Delete(merged, 0, n)
 	}
 	slices.SortFunc(merged, func(a, b Stop) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.ID, b.ID)) })
@@ -140,7 +144,9 @@ func (e *Engine) ShareStops(ctx context.Context, own []Stop) (all []Stop, err er
 
 // ConfirmStops says to the other gateways which stops are in force in this process, by its lease.
 func (e *Engine) ConfirmStops(ctx context.Context, ids []string) error {
-	e.inForce.Store(&ids)
+	if was := e.inForce.Swap(&ids); was != nil && slices.Equal(*was, ids) {
+		return nil // the lease says so, or will when it is renewed
+	}
 	return e.change(ctx, func(s *step) error {
 		lease, err := get[Lease](s, LeaseRecord, e.process.Node)
 		if err != nil || lease == nil || lease.Process != e.process.Name || slices.Equal(lease.Stops, ids) {

@@ -117,6 +117,13 @@ func TestStopsAreBounded(t *testing.T) {
 			t.Fatalf("active%d is gone", n)
 		}
 	}
+	var more []store.Stop // of several gateways that could not know of each other
+	for n := range store.MaxStops + 100 {
+		more = append(more, store.Stop{ID: fmt.Sprint("more", n), Since: now, Until: now.Add(time.Hour)})
+	}
+	if merged := store.MergeStops(merged, more, now); len(merged) != store.MaxStops+100+store.MaxActiveStops {
+		t.Errorf("%d are left of those that are active", len(merged))
+	}
 }
 
 // Gateways share stops and ends, say which are in force where, and bring back what Redis has lost.

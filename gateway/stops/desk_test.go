@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gin-gonic/gin"
+
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
@@ -25,7 +27,10 @@ import (
 	"github.com/callgate/callgate/store/redisstore"
 )
 
-func TestMain(m *testing.M) { redistest.Main(m) }
+func TestMain(m *testing.M) {
+	gin.SetMode(gin.ReleaseMode)
+	redistest.Main(m)
+}
 
 // gate is a gateway with a desk.
 type gate struct {

@@ -131,7 +131,7 @@ func (s *Stops) unknownNames(stop *store.Stop) (unknown []string) {
 	c := s.Kernel.Config()
 	say := func(kind, name string, known bool) {
 		if name != "" && !known {
-			unknown = append(unknown, fmt.Sprintf("The configuration of this gateway has no %s %q: nothing may be stopped by it.", kind, name))
+			unknown = append(unknown, fmt.Sprintf("The configuration of this gateway has no %s %s: nothing may be stopped by it.", kind, name))
 		}
 	}
 	say("agent", stop.Agent, c.Agents[stop.Agent])
