@@ -265,7 +265,10 @@ func searchWritten(t *testing.T, opts audit.Options) {
 	written := 0
 	// Some files for each search: a writer without a bound outruns searches that take longer the more
 	// it writes.
-	const searches, each = 100, 30
+	searches, each := 100, 30
+	if testing.Short() {
+		searches = 20
+	}
 	more := make(chan struct{}, searches*each)
 	var writer sync.WaitGroup
 	writer.Go(func() {
