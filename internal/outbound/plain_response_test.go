@@ -3,6 +3,7 @@ package outbound
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 	"reflect"
@@ -141,4 +142,35 @@ func FuzzReadPlain(f *testing.F) {
 		}
 		samePlain(t, method, wire)
 	})
+}
+
+// TestReadPlainInPieces: an answer in chunks that stops at any byte behind its head has given what net/http gives
+// of it by then, and does not wait for more before that; its end is the error of the connection.
+func TestReadPlainInPieces(t *testing.T) {
+	request := &http.Request{Method: http.MethodPost}
+	stopped := errors.New("it stopped")
+	read := func(wire string, cut int, by func(*bufio.Reader) (*http.Response, error)) (body string, err error, r *http.Response) {
+		from := bufio.NewReader(io.MultiReader(strings.NewReader(wire[:len(chunkedHead)]), iotest.OneByteReader(strings.NewReader(wire[len(chunkedHead):cut])), iotest.ErrReader(stopped)))
+		r, err = by(from)
+		if err != nil {
+			t.Fatalf("%q: %v", wire, err)
+		}
+		all, err := io.ReadAll(r.Body)
+		return string(all), err, r
+	}
+	for _, wire := range plainHeads {
+		if !strings.HasPrefix(wire, chunkedHead) || len(wire) > 500 {
+			continue
+		}
+		for cut := len(chunkedHead); cut <= len(wire); cut++ {
+			want, wanted, theirs := read(wire, cut, func(from *bufio.Reader) (*http.Response, error) { return http.ReadResponse(from, request) })
+			got, err, ours := read(wire, cut, func(from *bufio.Reader) (*http.Response, error) { return readPlain(from, request) })
+			if got != want || (err == nil) != (wanted == nil) || errors.Is(wanted, stopped) && !errors.Is(err, stopped) {
+				t.Errorf("%q: found %q, %v; want %q, %v", wire[:cut], got, err, want, wanted)
+			}
+			if !reflect.DeepEqual(ours.Trailer, theirs.Trailer) {
+				t.Errorf("%q: the trailer is %v, want %v", wire[:cut], ours.Trailer, theirs.Trailer)
+			}
+		}
+	}
 }
