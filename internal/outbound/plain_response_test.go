@@ -149,22 +149,22 @@ func FuzzReadPlain(f *testing.F) {
 func TestReadPlainInPieces(t *testing.T) {
 	request := &http.Request{Method: http.MethodPost}
 	stopped := errors.New("it stopped")
-	read := func(wire string, cut int, by func(*bufio.Reader) (*http.Response, error)) (body string, err error, r *http.Response) {
+	read := func(wire string, cut int, by func(*bufio.Reader) (*http.Response, error)) (r *http.Response, body string, err error) {
 		from := bufio.NewReader(io.MultiReader(strings.NewReader(wire[:len(chunkedHead)]), iotest.OneByteReader(strings.NewReader(wire[len(chunkedHead):cut])), iotest.ErrReader(stopped)))
 		r, err = by(from)
 		if err != nil {
 			t.Fatalf("%q: %v", wire, err)
 		}
 		all, err := io.ReadAll(r.Body)
-		return string(all), err, r
+		return r, string(all), err
 	}
 	for _, wire := range plainHeads {
 		if !strings.HasPrefix(wire, chunkedHead) || len(wire) > 500 {
 			continue
 		}
 		for cut := len(chunkedHead); cut <= len(wire); cut++ {
-			want, wanted, theirs := read(wire, cut, func(from *bufio.Reader) (*http.Response, error) { return http.ReadResponse(from, request) })
-			got, err, ours := read(wire, cut, func(from *bufio.Reader) (*http.Response, error) { return readPlain(from, request) })
+			theirs, want, wanted := read(wire, cut, func(from *bufio.Reader) (*http.Response, error) { return http.ReadResponse(from, request) })
+			ours, got, err := read(wire, cut, func(from *bufio.Reader) (*http.Response, error) { return readPlain(from, request) })
 			if got != want || (err == nil) != (wanted == nil) || errors.Is(wanted, stopped) && !errors.Is(err, stopped) {
 				t.Errorf("%q: found %q, %v; want %q, %v", wire[:cut], got, err, want, wanted)
 			}
