@@ -27,6 +27,20 @@ type Stop struct {
 	Until time.Time `json:"until,omitzero"`
 }
 
+// String says for people what a stop covers.
+func (s Stop) String() string {
+	var parts []string
+	for _, p := range [][2]string{{"principal", s.Principal}, {"agent", s.Agent}, {"workspace", s.Workspace}, {"project", s.Project}, {"tool", s.Tool}, {"thread", s.Thread}} {
+		if p[1] != "" {
+			parts = append(parts, p[0]+" "+p[1])
+		}
+	}
+	if len(parts) == 0 {
+		return "everything"
+	}
+	return strings.Join(parts, ", ")
+}
+
 // StopTarget is what a stop is compared with. What has no tool is a request to a model.
 type StopTarget struct {
 	Scope

@@ -10,6 +10,7 @@ import (
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -363,16 +364,8 @@ func (s story) approval(r *audit.Record) {
 // stop says what an operator has stopped, or resumed.
 func (s story) stop(r *audit.Record) {
 	s.title(r, cell(string(r.Code))+" by "+cell(r.Principal))
-	all := true
-	for _, part := range [][2]string{{"principal", r.OfPrincipal}, {"agent", r.Agent}, {"workspace", r.Workspace}, {"project", r.Project}, {"tool", r.Tool}, {"thread", r.Thread}} {
-		if part[1] != "" {
-			all = false
-			s.line(part[0], "%s", printable(part[1]))
-		}
-	}
-	if all {
-		s.line("what", "everything")
-	}
+	covered := store.Stop{Principal: r.OfPrincipal, Agent: r.Agent, Workspace: r.Workspace, Project: r.Project, Tool: r.Tool, Thread: r.Thread}
+	s.line("covers", "%s", printable(covered.String()))
 	if !r.Until.IsZero() {
 		s.line("until", "%s", r.Until.UTC().Format(timeLayout))
 	}

@@ -236,8 +236,8 @@ func TestAuditShow(t *testing.T) {
 			"another call was to use its approval, and was not run: approval_required  (seq 8 of gate-0)\n  call       call_lost\n",
 			"another call uses its approval; it has not ended  (seq 9 of gate-0)\n  call       call_runs\n", "nothing was executed under this id"},
 		"call_ran":    {"accepted", "by call_asked, for refunds=1", "ended: error, tool_failed at the stage execute", "attempts: 1", "the tool ran and reported a failure"},
-		"stop_A":      {"stopped by ops", "principal  team-a\n  tool       github.*\n  until      2026-11-22T13:00:00.000Z\n  reason     incident 12\n", "resumed by ada"},
-		"stop_B":      {"stopped by -", "what       everything\n"},
+		"stop_A":      {"stopped by ops", "covers     principal team-a, tool github.*\n  until      2026-11-22T13:00:00.000Z\n  reason     incident 12\n", "resumed by ada"},
+		"stop_B":      {"stopped by -", "covers     everything\n"},
 		"call_open":   {"no outcome yet"},
 		"call_handed": {"handed over to the application"},
 	} {

@@ -132,7 +132,7 @@ func newStops(e env) *cobra.Command {
 				if !s.Until.IsZero() {
 					until = s.Until.Local().Format(time.DateTime)
 				}
-				if err := table.Print(raw, shownText(s.ID), s.Since.Local().Format(time.DateTime), until, cli.FirstLine(s.By), stoppedText(&s), cli.FirstLine(s.Reason)); err != nil {
+				if err := table.Print(raw, shownText(s.ID), s.Since.Local().Format(time.DateTime), until, cli.FirstLine(s.By), cli.FirstLine(s.String()), cli.FirstLine(s.Reason)); err != nil {
 					return err
 				}
 			}
@@ -144,20 +144,6 @@ func newStops(e env) *cobra.Command {
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print an object a line, as the gateway gives it")
 	return api.add(c)
-}
-
-// stoppedText says what a stop covers.
-func stoppedText(s *store.Stop) string {
-	var parts []string
-	for _, p := range [][2]string{{"principal", s.Principal}, {"agent", s.Agent}, {"workspace", s.Workspace}, {"project", s.Project}, {"tool", s.Tool}, {"thread", s.Thread}} {
-		if p[1] != "" {
-			parts = append(parts, p[0]+" "+cli.FirstLine(p[1]))
-		}
-	}
-	if len(parts) == 0 {
-		return "everything"
-	}
-	return strings.Join(parts, ", ")
 }
 
 // act stops or resumes, and says what came of it.
@@ -186,7 +172,7 @@ func (a *adminAPI) writeAct(answer *admin.StopAnswer, stopped bool) {
 	if stopped {
 		word = "stopped"
 	}
-	fmt.Fprintf(a.Stdout, "%s: %s %s\n", shownText(answer.Stop.ID), word, stoppedText(&answer.Stop))
+	fmt.Fprintf(a.Stdout, "%s: %s %s\n", shownText(answer.Stop.ID), word, shownText(answer.Stop.String()))
 	where := "at this gateway alone"
 	if n := len(answer.Confirmed); answer.Scope != admin.ScopeAlone {
 		where = fmt.Sprintf("confirmed by %d of %d gateways", n, n+len(answer.Missing))

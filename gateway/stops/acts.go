@@ -46,6 +46,7 @@ func (d *Desk) Stop(ctx context.Context, s store.Stop) (Act, error) {
 	}
 	s.ID, s.Since = "stop_"+rand.Text()[:idLetters], now
 	d.merge([]store.Stop{s})
+	d.o.Log.Warn("an operator has stopped calls", "stop", s.ID, "covers", s.String(), "by", s.By)
 	act := Act{Stop: s}
 	if err := d.save(); err != nil {
 		act.Problems = append(act.Problems, "It is in force and is not on the disk yet, so a restart may forget it: the log of the gateway says why.")
@@ -78,6 +79,7 @@ func (d *Desk) Resume(ctx context.Context, id, by string) (Act, error) {
 		return Act{}, refusal.New(refusal.StoreUnavailable, "It cannot be written to the disk that this was resumed, so it is stopped as before. The log of the gateway says why.").WithCause(err)
 	}
 	d.merge([]store.Stop{s})
+	d.o.Log.Info("an operator has resumed what was stopped", "stop", s.ID, "covers", s.String(), "by", by)
 	act := Act{Stop: s}
 	d.await(ctx, &act, d.share(ctx))
 	return act, nil
@@ -120,8 +122,8 @@ func (d *Desk) await(ctx context.Context, act *Act, unshared error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, confirmWait)
 	defer cancel()
-	now := d.o.Now()
 	for {
+		now := d.o.Now() // it may end meanwhile
 		leases, err := d.o.Shared.Leases(ctx)
 		if err == nil && unshared == nil {
 			act.Confirmed, act.Missing = nil, nil

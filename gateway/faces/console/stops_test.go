@@ -52,7 +52,7 @@ func TestStopPages(t *testing.T) {
 	if answer.StatusCode != http.StatusOK || id == "" || strings.Contains(body, "<script>\n") {
 		t.Fatalf("stopped: %d %s", answer.StatusCode, body)
 	}
-	for _, want := range []string{"at this gateway alone", "call_x", "&lt;b&gt;tool", "&lt;script&gt;", "it is not ended", `action="/console/stops/` + id + `/resume"`} {
+	for _, want := range []string{"at this gateway alone", "<b>agent Analyst</b>", "call_x", "&lt;b&gt;tool", "&lt;script&gt;", "it is not ended", `action="/console/stops/` + id + `/resume"`} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the page lacks %q: %s", want, body)
 		}
