@@ -25,6 +25,7 @@ type askers struct {
 	config string
 	dirs   []string
 	gates  []atomic.Pointer[gate]
+	again  atomic.Int64 // how often a request was sent once more
 }
 
 const apps = 8
@@ -123,6 +124,7 @@ func (a *askers) ask(t testing.TB, at int, who, method, path, body string) reply
 			t.Errorf("%s %s is never answered: %d %s, %v", method, path, r.status, r.body, err)
 			return r
 		}
+		a.again.Add(1)
 		time.Sleep(time.Duration(10+rand.IntN(40)) * time.Millisecond)
 	}
 }

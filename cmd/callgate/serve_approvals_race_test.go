@@ -118,7 +118,8 @@ func TestApprovalRacers(t *testing.T) {
 			t.Errorf("%s reached the tool, and has used no approval", id)
 		}
 	}
-	if l.requested != calls || len(dispatched) != calls || results+unknown != calls || unknown != lost {
+	// A gateway that ends, or gives up on the store, behind the record has asked nobody: its caller sends the call again.
+	if l.requested < calls || l.requested > calls+int(a.again.Load()) || len(dispatched) != calls || results+unknown != calls || unknown != lost {
 		t.Errorf("%d approvals: asked for %d times, %d dispatches, %d results, %d outcomes unknown, %d callers told so",
 			calls, l.requested, len(dispatched), results, unknown, lost)
 	}
