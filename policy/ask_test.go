@@ -45,7 +45,7 @@ func TestAsk(t *testing.T) {
 		{"beta", "web.search", `{}`, true, "webs", "policy.csv:11", OnConditions},
 	} {
 		for range 2 { // the second answer comes from the table
-			r := Request{"Analyst", "acme", c.project, c.tool, decode(t, c.arguments)}
+			r := Request{"Analyst", "acme", c.project, c.tool, decode(t, c.arguments), nil}
 			d, err := p.Permit(t.Context(), r)
 			if err != nil || d.Allowed != c.allowed || strings.Join(d.Asks, " ") != c.asks || strings.Join(d.Rows, " ") != c.rows {
 				t.Errorf("%v: %v, asks %v, rows %v, %v; want %v, %s, %s", r, d.Allowed, d.Asks, d.Rows, err, c.allowed, c.asks, c.rows)
@@ -60,7 +60,7 @@ func TestAsk(t *testing.T) {
 // A condition that fails asks where another row permits, and does not permit itself.
 func TestAFailedConditionAsks(t *testing.T) {
 	const ask = `p, Analyst, acme/alpha, web.fetch, "args.url == 'a'", ask:webs` + "\n"
-	r := Request{"Analyst", "acme", "alpha", "web.fetch", nil}
+	r := Request{"Analyst", "acme", "alpha", "web.fetch", nil, nil}
 	for rows, want := range map[string]string{
 		ask: "false",
 		ask + "p, Analyst, *, web.fetch, , allow": "true webs",
@@ -87,7 +87,7 @@ func TestExplainAsks(t *testing.T) {
 			[]string{"asks as well", "matches, but line 6 asks"}},
 		{"web.fetch", `{}`, "Denied: no allow row matches.", []string{"condition failed (it read a member or an element that is not there): args.url == 'a', where args.url is not there"}},
 	} {
-		e, err := p.Explain(t.Context(), Request{"Analyst", "acme", "alpha", c.tool, decode(t, c.arguments)})
+		e, err := p.Explain(t.Context(), Request{"Analyst", "acme", "alpha", c.tool, decode(t, c.arguments), nil})
 		var near []string
 		for _, n := range e.NearMisses {
 			if n.Row.Tool == c.tool && n.Row.Domain != "acme/beta" {
@@ -101,7 +101,7 @@ func TestExplainAsks(t *testing.T) {
 		}
 	}
 	e, err := mustLoad(t, "p, Analyst, *, *, , allow\n"+`p, Analyst, *, web.*, "args.a", ask:webs`).Explain(t.Context(),
-		Request{"Analyst", "acme", "alpha", "web.fetch", map[string]any{}})
+		Request{"Analyst", "acme", "alpha", "web.fetch", map[string]any{}, nil})
 	const want = "its condition failed (it read a member or an element that is not there), and a row that asks then asks, and does not permit. It is args.a, where args.a is not there."
 	if err != nil || !strings.HasSuffix(e.Why, want) {
 		t.Error(e.Why, err)
@@ -111,7 +111,7 @@ func TestExplainAsks(t *testing.T) {
 // Where no row asks, a decision costs no allocation.
 func TestADecisionThatAsksNobodyAllocatesNothing(t *testing.T) {
 	p := mustLoad(t, askingRows+"p, Intern, *, *, , allow\n")
-	for _, r := range []Request{{"Intern", "acme", "alpha", "web.search", nil}, {"Analyst", "acme", "alpha", "files.delete", nil}} {
+	for _, r := range []Request{{"Intern", "acme", "alpha", "web.search", nil, nil}, {"Analyst", "acme", "alpha", "files.delete", nil, nil}} {
 		n := testing.AllocsPerRun(100, func() {
 			if d, err := p.Permit(t.Context(), r); err != nil || len(d.Rows) == 0 {
 				t.Fatal(d, err)

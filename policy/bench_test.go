@@ -74,7 +74,7 @@ func BenchmarkPermit(b *testing.B) {
 // refund is a request that a condition of its policy allows.
 func refund(t testing.TB) (*Policy, Request) {
 	p := mustLoad(t, `p, Analyst, acme/alpha, payments.refund, "args.currency == 'EUR' && args.amount <= 100", allow`)
-	return p, Request{"Analyst", "acme", "alpha", "payments.refund", map[string]any{"currency": "EUR", "amount": json.Number("99.5")}}
+	return p, Request{"Analyst", "acme", "alpha", "payments.refund", map[string]any{"currency": "EUR", "amount": json.Number("99.5")}, nil}
 }
 
 // A condition takes 19 allocations, and some more where the race detector empties pools.

@@ -44,7 +44,7 @@ func TestCounts(t *testing.T) {
 		{37, "Nobody", "time.now", nil, "alpha", nil, nil},
 	} {
 		before := p.Counts()
-		r := Request{c.agent, "acme", c.project, c.tool, c.arguments}
+		r := Request{c.agent, "acme", c.project, c.tool, c.arguments, nil}
 		for range c.times {
 			if _, err := p.Permit(t.Context(), r); err != nil {
 				t.Fatal(err)
@@ -88,7 +88,7 @@ func TestCountsOfMoreClassesThanAreKept(t *testing.T) {
 			random := rand.New(rand.NewPCG(1, uint64(w)))
 			for i := range each {
 				agent := random.IntN(50)
-				if _, err := p.PermitCounted(t.Context(), Request{fmt.Sprint("Agent", agent), "acme", "alpha", "web.search", nil}); err != nil {
+				if _, err := p.PermitCounted(t.Context(), Request{fmt.Sprint("Agent", agent), "acme", "alpha", "web.search", nil, nil}); err != nil {
 					t.Error(err)
 				}
 				made[w][agent]++
@@ -118,7 +118,7 @@ func TestCountingAllocatesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		p *Policy
 		r Request
-	}{"settled": {settled, Request{"Analyst", "acme", "alpha", "web.search", nil}}, "on a condition": {conditional, refund}} {
+	}{"settled": {settled, Request{"Analyst", "acme", "alpha", "web.search", nil, nil}}, "on a condition": {conditional, refund}} {
 		measure := func(permit func() (Decision, error)) float64 {
 			return testing.AllocsPerRun(200, func() {
 				if d, err := permit(); err != nil || !d.Allowed {

@@ -37,8 +37,8 @@
 // the few rows that an index preselects; to it a row that asks is an allow row.
 //
 // Conditions are the affair of policy/condition, boundaries of policy/boundary. A
-// condition that fails (it reads an absent member, meets a wrong type, costs too
-// much, is interrupted) makes a deny row deny, an allow row not allow, and a row that
+// condition that fails (it reads an absent member, meets a wrong type, asks what was done before and is
+// not known, costs too much, is interrupted) makes a deny row deny, an allow row not allow, and a row that
 // asks ask and not permit: some other row must.
 // Conditions are evaluated in the order of their lines.
 package policy

@@ -10,6 +10,10 @@ import (
 
 	"github.com/casbin/casbin/v2"
 	"github.com/casbin/casbin/v2/model"
+
+	"github.com/callgate/callgate/history"
+	"github.com/callgate/callgate/policy/condition"
+	"github.com/callgate/callgate/policy/internal/lexical"
 )
 
 // Model is the casbin model that decides, as `callgate policy model` prints it. covers matches
@@ -55,6 +59,7 @@ type enforcer struct {
 	rows                []*rule // in the order of their lines
 	casbin              *casbin.Enforcer
 	agent, domain, tool string
+	reads               condition.Reads // by the conditions of the rows
 
 	answers sync.Map // of answer, by a bit for each row that applies
 	kept    atomic.Int32
@@ -76,6 +81,9 @@ func newEnforcer(agent string, at domain, tool string, rules []*rule, grants []*
 	e := &enforcer{rows: rules, agent: agent, domain: at.String(), tool: tool}
 	m := parsed.Copy()
 	for i, r := range rules {
+		if r.condition != nil {
+			e.reads = e.reads.With(r.condition.Reads())
+		}
 		effect := Allow
 		if r.Effect == Deny {
 			effect = Deny
@@ -93,7 +101,7 @@ func newEnforcer(agent string, at domain, tool string, rules []*rule, grants []*
 		return nil, errCasbin
 	}
 	e.casbin.AddFunction("covers", func(values ...any) (any, error) {
-		return matches(values[1].(string), values[0].(string)), nil
+		return lexical.Matches(values[1].(string), values[0].(string)), nil
 	})
 	e.casbin.AddFunction("condition", func(values ...any) (any, error) {
 		i, err := strconv.Atoi(values[0].(string))
@@ -104,7 +112,7 @@ func newEnforcer(agent string, at domain, tool string, rules []*rule, grants []*
 		j.seen++
 		return j.applied[i], nil
 	})
-	e.casbin.AddNamedDomainMatchingFunc("g", "covers", matches)
+	e.casbin.AddNamedDomainMatchingFunc("g", "covers", lexical.Matches)
 	if err := e.casbin.BuildRoleLinks(); err != nil {
 		return nil, errCasbin
 	}
@@ -128,15 +136,21 @@ func (e *enforcer) enforce(j *evaluation) (Decision, error) {
 		}
 	}
 	a, err := e.answer(j, key)
-	if err != nil || a.row < 0 {
+	if err != nil {
 		return Decision{}, err
 	}
-	row := e.rows[a.row]
-	d := Decision{Allowed: a.allowed, Row: &row.Row, Rows: row.place[:]}
-	if d.Allowed {
-		e.ask(&d, j)
+	var d Decision
+	if a.row >= 0 {
+		row := e.rows[a.row]
+		d = Decision{Allowed: a.allowed, Row: &row.Row, Rows: row.place[:]}
 	}
-	if j.counted {
+	switch {
+	case d.Allowed:
+		e.ask(&d, j)
+	case !j.probe && !e.reads.None():
+		e.blame(&d, j)
+	}
+	if j.counted && d.Row != nil {
 		e.count(&d, j)
 	}
 	return d, nil
@@ -186,6 +200,24 @@ func (e *enforcer) count(d *Decision, j *evaluation) {
 		if asks || d.Row == &r.Row {
 			r.count.decided.Add(1)
 		}
+	}
+}
+
+// blame adds to a decision that does not allow what is read of the past by the conditions for which it does not. A row that
+// asks is mostly there to restrict one that allows, and only counts where there is none.
+func (e *enforcer) blame(d *Decision, j *evaluation) {
+	permits := Ask
+	if slices.ContainsFunc(e.rows, func(r *rule) bool { return r.Effect == Allow }) {
+		permits = Allow
+	}
+	for _, r := range e.rows {
+		denies := d.Row == &r.Row
+		mightPermit := d.Row == nil && r.Effect == permits
+		if r.condition == nil || !denies && !mightPermit || r.condition.Reads().None() || !r.condition.TurnsOnPast(j.ctx, &j.variables) {
+			continue
+		}
+		d.Reads = d.Reads.With(r.condition.Reads())
+		d.Unknown = d.Unknown || errors.Is(j.failed[r.Line], history.ErrUnknown)
 	}
 }
 

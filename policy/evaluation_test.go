@@ -15,14 +15,14 @@ func TestFailedConditionsRefuse(t *testing.T) {
 		{"amount": 0.5}, {"amount": int64(0)}, {"amount": []byte("0")}, {"amount": json.Number("")}, {"amount": json.Number("0x0")},
 		{"amount": json.Number("1_0")}, {"amount": json.Number("Infinity")}, {"amount": json.Number("-Inf")}, {"amount": json.Number("+1.5")},
 	} {
-		r := Request{"Analyst", "acme", "alpha", "payments.refund", arguments}
+		r := Request{"Analyst", "acme", "alpha", "payments.refund", arguments, nil}
 		for name, p := range map[string]*Policy{"allow": allow, "deny": deny} {
 			if d, err := p.Permit(t.Context(), r); d.Allowed || err != nil {
 				t.Errorf("%s row, arguments %v: %v, %v", name, arguments, d, err)
 			}
 		}
 	}
-	ok := Request{"Analyst", "acme", "alpha", "payments.refund", decode(t, `{"amount":2}`)}
+	ok := Request{"Analyst", "acme", "alpha", "payments.refund", decode(t, `{"amount":2}`), nil}
 	if d, _ := allow.Permit(t.Context(), ok); !d.Allowed {
 		t.Error("the allow row never allows")
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/callgate/callgate/history"
 	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/policy/condition"
 	"github.com/callgate/callgate/policy/internal/lexical"
@@ -57,9 +58,11 @@ func (p *Policy) Explain(ctx context.Context, r Request) (e Explanation, err err
 		subjects[role] = true
 	}
 	j := newEvaluation(ctx, r)
+	var deciding *rule
 	for _, rule := range p.rules {
 		if d.Row != nil && d.Row.Line == rule.Line {
 			j.applies(rule) // to know whether its condition failed
+			deciding = rule
 			continue
 		}
 		if why, rank := p.nearMiss(rule, r, subjects, j, d); why != "" {
@@ -73,34 +76,69 @@ func (p *Policy) Explain(ctx context.Context, r Request) (e Explanation, err err
 		e.Omitted = len(e.NearMisses) - maxNearMisses
 		e.NearMisses = e.NearMisses[:maxNearMisses]
 	}
-	e.Why = whyDecided(d, j)
+	e.Why = whyDecided(deciding, j)
 	return e, nil
 }
 
-// whyDecided is the sentence on a decision.
-func whyDecided(d Decision, j *evaluation) string {
-	if d.Row == nil {
+// whyDecided is the sentence on a decision by a row; nil is none.
+func whyDecided(row *rule, j *evaluation) string {
+	if row == nil {
 		return "Denied: no allow row matches."
 	}
-	verb := map[Effect]string{Allow: "Allowed", Deny: "Denied", Ask: "Approval required"}[d.Row.Effect]
-	if d.Row.When == "" {
-		return fmt.Sprintf("%s by %s.", verb, d.Row)
+	verb := map[Effect]string{Allow: "Allowed", Deny: "Denied", Ask: "Approval required"}[row.Effect]
+	if row.When == "" {
+		return fmt.Sprintf("%s by %s.", verb, row.Row)
 	}
-	reads := reading(d.Row.When, j.variables.Arguments)
-	switch err := j.failed[d.Row.Line]; {
-	case err != nil && j.variables.Arguments == nil:
-		return fmt.Sprintf("%s by %s: %s is not decided without the arguments, and %s.", verb, d.Row, reads, onFailure(d.Row.Effect))
+	reads := j.reading(row)
+	missing := j.missing(row)
+	switch err := j.failed[row.Line]; {
+	case err != nil && missing != "":
+		return fmt.Sprintf("%s by %s: %s is not decided without %s, and %s.", verb, row.Row, reads, missing, onFailure(row.Effect))
 	case err != nil:
-		return fmt.Sprintf("%s by %s: its condition failed (%v), and %s. It is %s.", verb, d.Row, err, onFailure(d.Row.Effect), reads)
+		return fmt.Sprintf("%s by %s: its condition failed (%v), and %s. It is %s.", verb, row.Row, err, onFailure(row.Effect), reads)
 	}
-	return fmt.Sprintf("%s by %s: its condition is met: %s.", verb, d.Row, reads)
+	return fmt.Sprintf("%s by %s: its condition is met: %s.", verb, row.Row, reads)
 }
 
-// reading is a condition, and what it reads of the arguments.
-func reading(when string, arguments map[string]any) string {
+// missing says what of that which a condition reads an explanation was not given; "" for nothing.
+func (j *evaluation) missing(r *rule) string {
+	var missing []string
+	if j.variables.Arguments == nil && strings.Contains(r.When, "args") {
+		missing = append(missing, "the arguments")
+	}
+	if j.variables.Past == nil && !r.condition.Reads().None() {
+		missing = append(missing, "the past of a thread")
+	}
+	return strings.Join(missing, " and ")
+}
+
+// reading is a condition, and what it reads of the arguments and of the past.
+func (j *evaluation) reading(r *rule) string {
+	read := slices.Concat(readArguments(r.When, j.variables.Arguments), j.readPast(r.condition.Reads()))
+	if len(read) == 0 {
+		return r.When
+	}
+	return r.When + ", where " + strings.Join(read, " and ")
+}
+
+// readPast lists what conditions saw of the past that one reads, with the values.
+func (j *evaluation) readPast(reads condition.Reads) []string {
+	if reads.None() || j.variables.Past == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(j.variables.Past.Saw()), func(saw string) bool {
+		return !(reads.Labels && strings.HasPrefix(saw, "thread.labels=")) && !slices.ContainsFunc(reads.Terms, func(t history.Term) bool {
+			rest, of := strings.CutPrefix(saw, t.String())
+			return of && rest != "" && strings.ContainsRune("=#", rune(rest[0]))
+		})
+	})
+}
+
+// readArguments lists what a condition reads of the arguments, with the values.
+func readArguments(when string, arguments map[string]any) []string {
 	paths, err := condition.Paths(when)
-	if err != nil || len(paths) == 0 || arguments == nil {
-		return when
+	if err != nil || arguments == nil {
+		return nil
 	}
 	var read []string
 	for _, path := range paths {
@@ -119,7 +157,7 @@ func reading(when string, arguments map[string]any) string {
 			read = append(read, name+" is not there")
 		}
 	}
-	return when + ", where " + strings.Join(read, " and ")
+	return read
 }
 
 // maxShown is the most bytes of an argument that an explanation shows.
@@ -164,7 +202,7 @@ func (p *Policy) nearMiss(rule *rule, r Request, subjects map[string]bool, j *ev
 	patterns := at.patterns()
 	subject := subjects[rule.Subject]
 	domain := slices.Contains(patterns[:], rule.domain)
-	tool := matches(r.Tool, rule.Tool)
+	tool := lexical.Matches(r.Tool, rule.Tool)
 	switch {
 	case subject && domain && tool:
 		return p.conditionNearMiss(rule, j, d)
@@ -185,11 +223,11 @@ func (p *Policy) nearMiss(rule *rule, r Request, subjects map[string]bool, j *ev
 func (p *Policy) conditionNearMiss(rule *rule, j *evaluation, d Decision) (why string, rank int) {
 	if rule.condition != nil {
 		met := j.applies(rule)
-		reads := reading(rule.When, j.variables.Arguments)
+		reads := j.reading(rule)
 		failed := j.failed[rule.Line]
 		why := fmt.Sprintf("condition failed (%v): %s", failed, reads)
-		if j.variables.Arguments == nil {
-			why = "condition not decided without the arguments: " + reads
+		if missing := j.missing(rule); missing != "" {
+			why = "condition not decided without " + missing + ": " + reads
 		}
 		switch {
 		case failed != nil && rule.Effect == Ask && d.Allowed:

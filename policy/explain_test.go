@@ -105,7 +105,7 @@ func TestExplain(t *testing.T) {
 	for i := range 100 {
 		fmt.Fprintf(&rows, "p, Intern, *, t.n%d, , allow\n", i)
 	}
-	e, err := mustLoad(t, rows.String()).Explain(t.Context(), Request{"Intern", "acme", "alpha", "x", nil})
+	e, err := mustLoad(t, rows.String()).Explain(t.Context(), Request{"Intern", "acme", "alpha", "x", nil, nil})
 	if err != nil || len(e.NearMisses) != maxNearMisses || e.Omitted != 100-maxNearMisses {
 		t.Errorf("%d near, %d omitted, %v", len(e.NearMisses), e.Omitted, err)
 	}

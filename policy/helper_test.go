@@ -40,7 +40,7 @@ func testSpaces() Workspaces {
 // mustLoad loads rows, to which the last line is added.
 func mustLoad(t testing.TB, rows string) *Policy {
 	t.Helper()
-	p, _, err := Load(Source{File: "policy.csv", Data: []byte(strings.TrimRight(rows, "\n") + "\n# end\n")}, testTools(), testSpaces())
+	p, _, err := Load(Source{File: "policy.csv", Data: []byte(strings.TrimRight(rows, "\n") + "\n# end\n")}, testTools(), testSpaces(), "customer", "untrusted")
 	if err != nil {
 		t.Fatalf("load: %v", err)
 	}

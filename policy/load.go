@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/callgate/callgate/history"
 	"github.com/callgate/callgate/policy/condition"
 	"github.com/callgate/callgate/policy/internal/lexical"
 )
@@ -18,8 +19,9 @@ type Source struct {
 // compiles its conditions. The error joins *FileError values, one for each fault
 // (errors.Join); on an error there is no Policy. Warnings name rows that can
 // match nothing, or repeat another, by their lines; tools and workspaces serve these
-// warnings and the check of conditions, and are not kept.
-func Load(src Source, tools []condition.Tool, workspaces Workspaces) (*Policy, []Warning, error) {
+// warnings and the check of conditions, and are not kept. Labels are those that threads can have. Nil tools
+// are not known, and what conditions read of the past of tools is not checked.
+func Load(src Source, tools []condition.Tool, workspaces Workspaces, labels ...string) (*Policy, []Warning, error) {
 	f := &faults{file: src.File}
 	records := readRecords(src.Data, f)
 	if err := f.err(); err != nil {
@@ -30,7 +32,7 @@ func Load(src Source, tools []condition.Tool, workspaces Workspaces) (*Policy, [
 		l.add(r)
 	}
 	checkRoles(l.policy.grants, f)
-	if err := l.compile(tools); err != nil {
+	if err := l.compile(tools, labels); err != nil {
 		return nil, nil, err
 	}
 	if err := f.err(); err != nil {
@@ -99,26 +101,50 @@ func (l *loader) repeated(line, first int) {
 }
 
 // compile compiles the conditions of all rows.
-func (l *loader) compile(tools []condition.Tool) error {
+func (l *loader) compile(tools []condition.Tool, labels []string) error {
 	var c *condition.Compiler
 	for i, r := range l.policy.rules {
 		if r.When == "" {
 			continue
 		}
 		if c == nil {
-			made, err := condition.NewCompiler(tools)
+			made, err := condition.NewCompiler(tools, labels...)
 			if err != nil {
 				return err
 			}
 			c = made
 		}
 		compiled, issue := c.Compile(r.When, r.Tool)
+		if issue == nil {
+			issue = l.read(compiled.Reads())
+		}
 		if issue != nil {
 			rec := l.records[i]
 			l.faults.add(r.Line, rec.columnOf(rec.fields[4], issue.Offset), issue.Found, issue.Expected)
 		}
 		r.condition = compiled
 	}
+	return nil
+}
+
+// read adds what a condition reads of the past.
+func (l *loader) read(reads condition.Reads) *condition.Issue {
+	all := l.policy.reads.With(reads)
+	if len(all.Terms) > len(l.policy.reads.Terms) {
+		windowed := 0
+		for _, t := range all.Terms {
+			if t.Window > 0 {
+				windowed++
+			}
+		}
+		switch {
+		case windowed > history.MaxWindowed:
+			return &condition.Issue{Found: fmt.Sprintf("more than %d terms with a window", history.MaxWindowed), Expected: "fewer: each is kept for every thread, or every caller"}
+		case len(all.Terms) > history.MaxTerms:
+			return &condition.Issue{Found: fmt.Sprintf("more than %d terms", history.MaxTerms), Expected: "fewer: each is kept for every thread, or every caller"}
+		}
+	}
+	l.policy.reads = all
 	return nil
 }
 

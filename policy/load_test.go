@@ -12,7 +12,7 @@ func TestFaultyFiles(t *testing.T) {
 	for _, file := range corpus(t, "faulty/*.csv") {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			data, want := wants(t, file)
-			p, _, err := Load(Source{File: "policy.csv", Data: data}, testTools(), testSpaces())
+			p, _, err := Load(Source{File: "policy.csv", Data: data}, testTools(), testSpaces(), "customer", "untrusted")
 			if err == nil || p != nil {
 				t.Fatalf("loaded: policy %v, error %v", p != nil, err)
 			}
@@ -32,7 +32,7 @@ func TestWarnedFiles(t *testing.T) {
 	for _, file := range corpus(t, "warned/*.csv") {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			data, want := wants(t, file)
-			_, warnings, err := Load(Source{File: "policy.csv", Data: data}, testTools(), testSpaces())
+			_, warnings, err := Load(Source{File: "policy.csv", Data: data}, testTools(), testSpaces(), "customer", "untrusted")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -94,7 +94,7 @@ func TestMinimalFiles(t *testing.T) {
 func TestEveryTruncationIsRefused(t *testing.T) {
 	whole := exampleCSV(t)
 	for n := range len(whole) - 1 {
-		if p, _, err := Load(Source{File: "policy.csv", Data: whole[:n]}, testTools(), testSpaces()); err == nil || p != nil {
+		if p, _, err := Load(Source{File: "policy.csv", Data: whole[:n]}, testTools(), testSpaces(), "customer", "untrusted"); err == nil || p != nil {
 			t.Fatalf("the first %d of %d bytes load", n, len(whole))
 		}
 	}

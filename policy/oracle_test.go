@@ -9,13 +9,63 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/callgate/callgate/history"
 	"github.com/casbin/casbin/v2"
 	"github.com/casbin/casbin/v2/model"
 )
 
 // The oracle states the rules for rows, roles, patterns and conditions anew, and
 // shares no code with the package. It works on the fields as written.
-type oracle struct{ p, g [][]string }
+type oracle struct {
+	p, g [][]string
+	past *poolPast // of the request that is decided
+}
+
+// poolPast is what was done before a call of a tool; nil is not known.
+type poolPast struct {
+	known  bool
+	labels []string
+	calls  []poolCall // that were let through, the call itself last
+}
+
+type poolCall struct {
+	tool  string
+	args  map[string]any
+	ended bool // with a result
+}
+
+// count counts calls that a pattern covers, of which those have ended with a result that must have.
+func (p *poolPast) count(pattern string, ended bool) (n int, failed bool) {
+	if p == nil || !p.known {
+		return 0, true
+	}
+	for _, c := range p.calls {
+		if (oracle{}).covers(pattern, c.tool, ".") && (c.ended || !ended) {
+			n++
+		}
+	}
+	return n, false
+}
+
+// sum adds args.n of the calls of a tool. One that is absent, negative, finer than millionths or above nine billions makes
+// the sum unknown.
+func (p *poolPast) sum(tool string) (*big.Rat, bool) {
+	total := new(big.Rat)
+	if p == nil || !p.known {
+		return total, true
+	}
+	for _, c := range p.calls {
+		if c.tool != tool {
+			continue
+		}
+		text, _ := c.args["n"].(json.Number)
+		n, ok := new(big.Rat).SetString(string(text))
+		if !ok || n.Sign() < 0 || !new(big.Rat).Mul(n, big.NewRat(1_000_000, 1)).IsInt() || total.Add(total, n).Cmp(big.NewRat(9_000_000_000, 1)) > 0 {
+			return total, true
+		}
+	}
+	return total, false
+}
 
 func (o oracle) covers(pattern, name, separator string) bool {
 	if pattern == "*" {
@@ -58,7 +108,7 @@ func (o oracle) decide(agent, workspace, project, tool string, args map[string]a
 		}
 		met, failed := true, false
 		if p[4] != "" {
-			met, failed = conditionPool[p[4]](agent, args)
+			met, failed = conditionPool[p[4]](agent, args, o.past)
 		}
 		if p[5] == "deny" && (met || failed) {
 			return false, nil
@@ -122,27 +172,56 @@ func (o oracle) reach(agent, workspace, project, tool string) Reach {
 }
 
 // conditionPool holds conditions and, in Go, what they mean: met, failed.
-var conditionPool = map[string]func(agent string, args map[string]any) (met, failed bool){
-	"args.n <= 100": func(_ string, args map[string]any) (bool, bool) {
+var conditionPool = map[string]func(agent string, args map[string]any, past *poolPast) (met, failed bool){
+	"args.n <= 100": func(_ string, args map[string]any, _ *poolPast) (bool, bool) {
 		n, ok := poolNumber(args)
 		return ok && n.Cmp(big.NewRat(100, 1)) <= 0, !ok
 	},
-	"args.n == 5 || args.n in [7, 8.5]": func(_ string, args map[string]any) (bool, bool) {
+	"args.n == 5 || args.n in [7, 8.5]": func(_ string, args map[string]any, _ *poolPast) (bool, bool) {
 		n, ok := poolNumber(args)
 		return ok && (n.Cmp(big.NewRat(5, 1)) == 0 || n.Cmp(big.NewRat(7, 1)) == 0 || n.Cmp(big.NewRat(17, 2)) == 0), !ok
 	},
-	"has(args.c) && args.c == 'EUR'": func(_ string, args map[string]any) (bool, bool) { return args["c"] == "EUR", false },
-	"args.c != 'USD'": func(_ string, args map[string]any) (bool, bool) {
+	"has(args.c) && args.c == 'EUR'": func(_ string, args map[string]any, _ *poolPast) (bool, bool) { return args["c"] == "EUR", false },
+	"args.c != 'USD'": func(_ string, args map[string]any, _ *poolPast) (bool, bool) {
 		_, there := args["c"]
 		return there && args["c"] != "USD", !there
 	},
-	"agent == 'a1' && args.n <= 100": func(agent string, args map[string]any) (bool, bool) {
+	"agent == 'a1' && args.n <= 100": func(agent string, args map[string]any, _ *poolPast) (bool, bool) {
 		n, ok := poolNumber(args)
 		return agent == "a1" && ok && n.Cmp(big.NewRat(100, 1)) <= 0, agent == "a1" && !ok
 	},
-	"agent == 'a1'": func(agent string, _ map[string]any) (bool, bool) { return agent == "a1", false },
-	"true":          func(string, map[string]any) (bool, bool) { return true, false },
-	"1 / 0 == 1":    func(string, map[string]any) (bool, bool) { return false, true },
+	"agent == 'a1'": func(agent string, _ map[string]any, _ *poolPast) (bool, bool) { return agent == "a1", false },
+	"true":          func(string, map[string]any, *poolPast) (bool, bool) { return true, false },
+	"1 / 0 == 1":    func(string, map[string]any, *poolPast) (bool, bool) { return false, true },
+	"'untrusted' in thread.labels": func(_ string, _ map[string]any, past *poolPast) (bool, bool) {
+		_, failed := past.count("*", false)
+		return !failed && slices.Contains(past.labels, "untrusted"), failed
+	},
+	"thread.calls('x.y') <= 2": func(_ string, _ map[string]any, past *poolPast) (bool, bool) {
+		n, failed := past.count("x.y", false)
+		return !failed && n <= 2, failed
+	},
+	"args.n <= 100 && thread.results('x.*') > 0": func(_ string, args map[string]any, past *poolPast) (bool, bool) {
+		n, ok := poolNumber(args)
+		results, failed := past.count("x.*", true)
+		if _, there := args["n"]; !there { // in CEL an error and false are false
+			return false, failed || results > 0
+		}
+		return ok && n.Cmp(big.NewRat(100, 1)) <= 0 && !failed && results > 0, !ok || n.Cmp(big.NewRat(100, 1)) <= 0 && failed
+	},
+	"thread.sum('k', 'n') <= 100.5": func(_ string, _ map[string]any, past *poolPast) (bool, bool) {
+		n, failed := past.sum("k")
+		return !failed && n.Cmp(big.NewRat(201, 2)) <= 0, failed
+	},
+	// What was read and is not known is not hidden by what stands behind it.
+	"caller.calls('*', '1h') > 3 || agent == 'a1'": func(agent string, _ map[string]any, past *poolPast) (bool, bool) {
+		n, failed := past.count("*", false)
+		return !failed && (n > 3 || agent == "a1"), failed
+	},
+	"agent == 'a1' || thread.calls('*') <= 2": func(agent string, _ map[string]any, past *poolPast) (bool, bool) {
+		n, failed := past.count("*", false)
+		return agent == "a1" || !failed && n <= 2, agent != "a1" && failed
+	},
 }
 
 // poolNumber is args.n as an exact number; not ok where a condition that reads
@@ -186,7 +265,7 @@ m = g(r.sub, p.sub, r.dom) && match(r.dom, p.dom) && match(r.obj, p.obj) && met(
 		if a[2] == "" {
 			return true, nil
 		}
-		met, failed := conditionPool[a[2].(string)](a[0].(string), a[1].(map[string]any))
+		met, failed := conditionPool[a[2].(string)](a[0].(string), a[1].(map[string]any), o.past)
 		return met && !failed || failed && a[3] == "deny", nil
 	})
 	e.AddNamedDomainMatchingFunc("g", "match", match)
@@ -263,6 +342,25 @@ func randomPolicy(r *rand.Rand) oracle {
 	return o
 }
 
+// randomPast draws what was done before a call.
+func randomPast(r *rand.Rand, tool string, args map[string]any) poolPast {
+	p := poolPast{known: r.IntN(4) > 0}
+	if r.IntN(2) == 0 {
+		p.labels = []string{"untrusted"}
+	}
+	for range r.IntN(4) {
+		p.calls = append(p.calls, poolCall{pick(r, "x.y", "x.z", "k"), map[string]any{"n": json.Number(pick(r, "5", "50e-1", "8.5", "90", "0.000001"))}, r.IntN(2) == 0})
+	}
+	p.calls = append(p.calls, poolCall{tool: tool, args: args})
+	return p
+}
+
+// view is the past as a policy asks it.
+func (p *poolPast) view(t *testing.T, by *Policy) *history.View {
+	r := Request{Tool: p.calls[len(p.calls)-1].tool, Arguments: p.calls[len(p.calls)-1].args}
+	return pastOf(t, by, r, p.labels, p.calls[:len(p.calls)-1]...)
+}
+
 func randomArguments(r *rand.Rand) map[string]any {
 	args := map[string]any{}
 	if r.IntN(5) > 0 {
@@ -285,7 +383,8 @@ func TestDifferential(t *testing.T) {
 	counts := map[string]int{}
 	for range policies {
 		o := randomPolicy(r)
-		p, _, err := Load(Source{File: "random.csv", Data: []byte(o.render())}, nil, nil)
+		o.past = &poolPast{}
+		p, _, err := Load(Source{File: "random.csv", Data: []byte(o.render())}, nil, nil, "untrusted")
 		if err != nil {
 			t.Fatalf("%v\n%s", err, o.render())
 		}
@@ -294,9 +393,17 @@ func TestDifferential(t *testing.T) {
 			agent, workspace, project := pick(r, "a1", "a2", "a3", "a1", "a2", "a4"), pick(r, "w1", "w1", "w1", "w2", "w3"), pick(r, "p1", "p1", "p2", "p3")
 			tool := pick(r, "x", "x.y", "x.z", "x.y.z", "x.y.q", "xx.y", "k", "k.k", "x.y.z.q")
 			args := randomArguments(r)
-			d, err := p.Permit(t.Context(), Request{agent, workspace, project, tool, args})
+			request := Request{agent, workspace, project, tool, args, nil}
+			*o.past = randomPast(r, tool, args)
+			if o.past.known {
+				request.Past = o.past.view(t, p)
+			}
+			d, err := p.Permit(t.Context(), request)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if reads, err := p.Reads(agent, workspace, project, tool); err != nil || reads.None() && request.Past != nil && len(request.Past.Saw()) > 0 {
+				t.Fatalf("%s %s/%s %s is said to read nothing, and saw %v: %v\n%s", agent, workspace, project, tool, request.Past.Saw(), err, o.render())
 			}
 			byCasbin, err := whole.Enforce(agent, workspace+"/"+project, tool, args)
 			if err != nil {
@@ -423,7 +530,7 @@ func TestMatrix(t *testing.T) {
 				for _, tool := range []string{"web.search", "web.fetch", "web", "web.", "web.a.b", "data.vector_search", "files.read", "files.delete", "notes.label",
 					"payments.refund", "payments.list", "payments", "time.now", "", "*", "web.*", "made.up", "Web.search", "role:researcher"} {
 					cells++
-					d, err := p.Permit(t.Context(), Request{agent, workspace, project, tool, args})
+					d, err := p.Permit(t.Context(), Request{agent, workspace, project, tool, args, nil})
 					if want := o.permitsExample(agent, workspace, project, tool); err != nil || d.Allowed != want {
 						t.Errorf("%q %q %q %q: %v (%v), want %v", agent, workspace, project, tool, d, err, want)
 					}

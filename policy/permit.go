@@ -8,7 +8,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/callgate/callgate/history"
 	"github.com/callgate/callgate/internal/safe"
+	"github.com/callgate/callgate/policy/condition"
 )
 
 // The bounds of the table of verdicts. The file bounds it too: a name that no row
@@ -28,6 +30,7 @@ type Policy struct {
 	rules  []*rule
 	grants []*grant
 	index  *index
+	reads  condition.Reads // of all conditions
 
 	mu        sync.RWMutex
 	settled   verdictCache // verdicts that hold whatever the arguments are
@@ -60,10 +63,12 @@ func (t *verdictCache) add(c class, v verdict) {
 
 // Request is one call as far as permission looks at it. Arguments hold what
 // passed the schema: numbers as encoding/json.Number, objects as
-// map[string]any, arrays as []any; they are read during Permit, never kept.
+// map[string]any, arrays as []any; they are read during Permit, never kept. Past is what the call's
+// thread and caller have done before, with the call itself; conditions that ask for it fail where it is nil.
 type Request struct {
 	Agent, Workspace, Project, Tool string
 	Arguments                       map[string]any
+	Past                            *history.View
 }
 
 // Decision is the answer to a request. Its lists are shared and must not be changed.
@@ -80,6 +85,11 @@ type Decision struct {
 	// Rows are the places of the rows that decided, as file:line: as Row, but for all rows that
 	// ask.
 	Rows []string
+	// Reads is, of a call that is not allowed, what is read of the past by the conditions that decided: that of the row which
+	// denies, or, where no row permits, those of the rows that allow which another past might have met.
+	Reads condition.Reads
+	// Unknown says that such a condition failed since what it reads is not known: history.ErrUnknown.
+	Unknown bool
 }
 
 // Reach reports whether an agent could ever use a tool in a project.
@@ -118,7 +128,7 @@ type verdict struct {
 	reach         Reach
 	decision      Decision       // where there is no enforcer
 	decisionCount *decisionCount // of decision; nil: no row matches
-	enforcer      *enforcer      // only if the decision depends on the arguments
+	enforcer      *enforcer      // only if the decision depends on the arguments or on the past
 }
 
 // Permit decides one request. A request with an empty, starred or impossible
@@ -179,6 +189,24 @@ func (p *Policy) Reach(agent, workspace, project, tool string) (reach Reach, err
 		return Never, err
 	}
 	return v.reach, nil
+}
+
+// Reads is what the policy reads of the past to decide on calls of a tool by an agent in a project: nothing where
+// the decision is the same whatever the past is. Its list is shared and must not be changed.
+func (p *Policy) Reads(agent, workspace, project, tool string) (reads condition.Reads, err error) {
+	defer safe.RecoverZero(&reads, &err)
+	at := domain{workspace, project}
+	if p == nil || p.index == nil {
+		return condition.Reads{}, errNoPolicy
+	}
+	if unmatchable(agent, at, tool) != "" {
+		return condition.Reads{}, nil
+	}
+	v, err := p.verdict(agent, at, tool)
+	if err != nil || v.enforcer == nil {
+		return condition.Reads{}, err
+	}
+	return v.enforcer.reads, nil
 }
 
 // unmatchable says why no row can ever match these names; "" when one may.
@@ -292,6 +320,18 @@ func (p *Policy) AskingRows() []Row {
 	}
 	return rows
 }
+
+// Terms lists the terms that conditions read of the past, each once, in the order of the file. The list is shared and must
+// not be changed.
+func (p *Policy) Terms() []history.Term {
+	if p == nil {
+		return nil
+	}
+	return p.reads.Terms
+}
+
+// ReadsLabels reports whether a condition reads the labels of threads.
+func (p *Policy) ReadsLabels() bool { return p != nil && p.reads.Labels }
 
 // Rows returns the p rows, in the order of the file. The result is the caller's.
 func (p *Policy) Rows() []Row {

@@ -72,7 +72,7 @@ func TestExample(t *testing.T) {
 		workspace, project, _ := strings.Cut(c.domain, "/")
 		// Twice: the second answer comes from the table.
 		for range 2 {
-			d, err := p.Permit(t.Context(), Request{c.agent, workspace, project, c.tool, decode(t, c.arguments)})
+			d, err := p.Permit(t.Context(), Request{c.agent, workspace, project, c.tool, decode(t, c.arguments), nil})
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 				continue
@@ -101,13 +101,13 @@ func TestRoles(t *testing.T) {
 		fmt.Fprintf(&chain, "g, role:r%d, role:r%d, *\n", i, i+1)
 	}
 	p := mustLoad(t, chain.String())
-	if d, err := p.Permit(t.Context(), Request{"Analyst", "acme", "alpha", "web.search", nil}); !d.Allowed || err != nil {
+	if d, err := p.Permit(t.Context(), Request{"Analyst", "acme", "alpha", "web.search", nil, nil}); !d.Allowed || err != nil {
 		t.Errorf("a chain of ten roles: %v, %v", d, err)
 	}
 	// Opposite grants that never hold in one domain are no cycle.
 	p = mustLoad(t, "p, role:a, *, web.search, , allow\ng, role:b, role:a, acme/alpha\ng, role:a, role:b, acme/beta\ng, Analyst, role:b, *\n")
 	for project, want := range map[string]bool{"alpha": true, "beta": false} {
-		if d, err := p.Permit(t.Context(), Request{"Analyst", "acme", project, "web.search", nil}); d.Allowed != want || err != nil {
+		if d, err := p.Permit(t.Context(), Request{"Analyst", "acme", project, "web.search", nil, nil}); d.Allowed != want || err != nil {
 			t.Errorf("%s: %v, %v, want %v", project, d, err, want)
 		}
 	}
@@ -117,7 +117,7 @@ func TestRoles(t *testing.T) {
 		project, tool string
 		want          bool
 	}{{"alpha", "web.search", false}, {"beta", "web.search", true}, {"alpha", "files.read", true}} {
-		if d, err := p.Permit(t.Context(), Request{"Analyst", "acme", c.project, c.tool, nil}); d.Allowed != c.want || err != nil {
+		if d, err := p.Permit(t.Context(), Request{"Analyst", "acme", c.project, c.tool, nil, nil}); d.Allowed != c.want || err != nil {
 			t.Errorf("%v: %v, %v", c, d, err)
 		}
 	}
@@ -129,9 +129,9 @@ func TestNamesDoNotGrowMemory(t *testing.T) {
 	for i := range 100_000 {
 		name := fmt.Sprintf("n%d", i)
 		for _, r := range []Request{
-			{name, "acme", "alpha", "web.search", nil}, {"Intern", name, "alpha", "web.search", nil},
-			{"Intern", "acme", name, "web.search", nil}, {"Intern", "acme", "alpha", name, nil},
-			{"Intern", "acme", name, "payments." + name, nil}, {"Analyst", name, name, "web." + name + ".x", nil},
+			{name, "acme", "alpha", "web.search", nil, nil}, {"Intern", name, "alpha", "web.search", nil, nil},
+			{"Intern", "acme", name, "web.search", nil, nil}, {"Intern", "acme", "alpha", name, nil, nil},
+			{"Intern", "acme", name, "payments." + name, nil, nil}, {"Analyst", name, name, "web." + name + ".x", nil, nil},
 		} {
 			if _, err := p.Permit(t.Context(), r); err != nil {
 				t.Fatal(err)
@@ -157,7 +157,7 @@ func TestTableIsBounded(t *testing.T) {
 		p := mustLoad(t, rows.String())
 		entries(p).limit = most
 		for i := range tools {
-			r := Request{"Intern", "acme", "alpha", fmt.Sprintf("t.n%d", i), map[string]any{"ok": true}}
+			r := Request{"Intern", "acme", "alpha", fmt.Sprintf("t.n%d", i), map[string]any{"ok": true}, nil}
 			if d, err := p.Permit(t.Context(), r); !d.Allowed || err != nil {
 				t.Fatal(i, d, err)
 			}
@@ -169,7 +169,7 @@ func TestTableIsBounded(t *testing.T) {
 }
 
 func TestNilAndZeroPermitNothing(t *testing.T) {
-	r := Request{"Intern", "acme", "alpha", "web.search", nil}
+	r := Request{"Intern", "acme", "alpha", "web.search", nil, nil}
 	for name, p := range map[string]*Policy{"nil": nil, "zero": {}} {
 		if d, err := p.Permit(t.Context(), r); d.Allowed || err == nil {
 			t.Errorf("%s: %v, %v", name, d, err)
@@ -196,7 +196,7 @@ func (w wrongEffector) MergeEffects(string, []effector.Effect, []float64, int, i
 
 // A panic, an error or a false answer inside casbin is an error, never a permit.
 func TestFaultsInsideTheEnforcer(t *testing.T) {
-	r := Request{"Analyst", "acme", "alpha", "payments.refund", decode(t, `{"currency":"EUR","amount":1}`)}
+	r := Request{"Analyst", "acme", "alpha", "payments.refund", decode(t, `{"currency":"EUR","amount":1}`), nil}
 	breakWith := map[string]func(verdict){
 		"a panic":            func(v verdict) { v.enforcer.casbin.SetEffector(nil) },
 		"an error":           func(v verdict) { v.enforcer.casbin.SetEffector(wrongEffector{effector.Allow, 0, errors.New("broken")}) },
@@ -244,13 +244,13 @@ func TestInterruptedIsAnError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, tool := range []string{"payments.refund"} {
-		d, err := p.Permit(ctx, Request{"Analyst", "acme", "alpha", tool, decode(t, `{"currency":"EUR","amount":1}`)})
+		d, err := p.Permit(ctx, Request{"Analyst", "acme", "alpha", tool, decode(t, `{"currency":"EUR","amount":1}`), nil})
 		if d.Allowed || !errors.Is(err, context.Canceled) {
 			t.Errorf("%v, %v", d, err)
 		}
 	}
 	var none context.Context
-	if d, err := p.Permit(none, Request{"Analyst", "acme", "alpha", "payments.refund", decode(t, `{"currency":"EUR","amount":1}`)}); d.Allowed || err == nil {
+	if d, err := p.Permit(none, Request{"Analyst", "acme", "alpha", "payments.refund", decode(t, `{"currency":"EUR","amount":1}`), nil}); d.Allowed || err == nil {
 		t.Errorf("no context: %v, %v", d, err)
 	}
 }
@@ -263,18 +263,18 @@ func TestConcurrentUse(t *testing.T) {
 			for i := range 300 {
 				amount := (g + i) % 200
 				args := map[string]any{"currency": "EUR", "amount": json.Number(fmt.Sprint(amount))}
-				d, err := p.Permit(t.Context(), Request{"Analyst", "acme", "alpha", "payments.refund", args})
+				d, err := p.Permit(t.Context(), Request{"Analyst", "acme", "alpha", "payments.refund", args, nil})
 				if err != nil || d.Allowed != (amount <= 100) {
 					t.Errorf("%d: %v, %v", amount, d, err)
 				}
 				tool := fmt.Sprintf("web.t%d", i%7)
-				if d, err := p.Permit(t.Context(), Request{"Analyst", "acme", "alpha", tool, nil}); err != nil || !d.Allowed {
+				if d, err := p.Permit(t.Context(), Request{"Analyst", "acme", "alpha", tool, nil, nil}); err != nil || !d.Allowed {
 					t.Errorf("%s: %v, %v", tool, d, err)
 				}
 				if reach, err := p.Reach("Intern", "acme", "alpha", "files.delete"); reach != Never || err != nil {
 					t.Errorf("reach %v, %v", reach, err)
 				}
-				if e, err := p.Explain(t.Context(), Request{"Intern", "acme", "alpha", "web.fetch", nil}); err != nil || e.Allowed {
+				if e, err := p.Explain(t.Context(), Request{"Intern", "acme", "alpha", "web.fetch", nil, nil}); err != nil || e.Allowed {
 					t.Errorf("explain %v, %v", e, err)
 				}
 			}

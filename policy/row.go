@@ -51,7 +51,7 @@ func (r Row) Place() string { return r.File + ":" + strconv.Itoa(r.Line) }
 // is the agent or a role, which the agent may have.
 func (r Row) MayMatch(request Request) bool {
 	return (isRole(r.Subject) || r.Subject == request.Agent) &&
-		matches(request.Workspace+"/"+request.Project, r.Domain) && matches(request.Tool, r.Tool)
+		lexical.Matches(request.Workspace+"/"+request.Project, r.Domain) && lexical.Matches(request.Tool, r.Tool)
 }
 
 // rule is a row made ready for evaluation.
@@ -145,25 +145,8 @@ func parseDomain(s string) (domain, bool) {
 	return domain{workspace, project}, true
 }
 
-// validTool reports whether s is a tool's name or one of the two patterns.
-func validTool(s string) bool {
-	if s == "*" {
-		return true
-	}
-	if prefix, found := strings.CutSuffix(s, ".*"); found {
-		s = prefix
-	}
-	return s != "" && !strings.Contains(s, "*")
-}
-
-// matches reports whether a name of a tool or of a domain equals a pattern or is covered by it.
-func matches(name, pattern string) bool {
-	if pattern == "*" || pattern == name {
-		return true
-	}
-	prefix, found := strings.CutSuffix(pattern, "*")
-	return found && len(name) > len(prefix) && strings.HasPrefix(name, prefix)
-}
+// Covers reports whether a pattern of tools, as rows and conditions have them, covers a tool.
+func Covers(pattern, tool string) bool { return lexical.Matches(tool, pattern) }
 
 // parseRow reads a p row; ok is false when it has a fault.
 func parseRow(r record, f *faults) (*rule, bool) {
@@ -180,7 +163,7 @@ func parseRow(r record, f *faults) (*rule, bool) {
 	if !ok {
 		f.add(r.line, domain.column, "the domain "+lexical.Quote(domain.text), wantDomain)
 	}
-	if !validTool(tool.text) {
+	if !lexical.ValidTool(tool.text) {
 		f.add(r.line, tool.column, "the tool "+lexical.Quote(tool.text), wantTool)
 	}
 	what, ruleName, ok := parseEffect(effect.text)

@@ -3,6 +3,8 @@ package policy
 import (
 	"maps"
 	"slices"
+
+	"github.com/callgate/callgate/policy/internal/lexical"
 )
 
 // Reason says why a row has no effect.
@@ -156,4 +158,4 @@ func (o *overlaps) agents(subject string) []string {
 }
 
 // toolsOverlap reports whether a tool can match both patterns.
-func toolsOverlap(a, b string) bool { return matches(a, b) || matches(b, a) }
+func toolsOverlap(a, b string) bool { return lexical.Matches(a, b) || lexical.Matches(b, a) }

@@ -19,7 +19,7 @@ func TestSuperfluousByOracle(t *testing.T) {
 	counts := map[Reason]int{}
 	for range policies {
 		o := randomPolicy(r)
-		p, _, err := Load(Source{File: "random.csv", Data: []byte(o.render())}, nil, nil)
+		p, _, err := Load(Source{File: "random.csv", Data: []byte(o.render())}, nil, nil, "untrusted")
 		if err != nil {
 			t.Fatal(err)
 		}

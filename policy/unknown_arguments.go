@@ -19,7 +19,7 @@ const (
 	WillAllow
 )
 
-// Foresee says what Permit answers to a request whatever its arguments are; those of the request
+// Foresee says what Permit answers to a request whatever its arguments and its past are; those of the request
 // are not read. The rows, as file:line, are those that take part for all arguments; with other
 // arguments others may, without changing the answer. There are none for Depends. It
 // is Depends also where an argument could make a condition fail, such as a number that cannot
@@ -83,9 +83,9 @@ const (
 )
 
 // whether says of a row whose condition was evaluated without the arguments whether it takes
-// part. A condition that reads arguments may fail by reading them, whatever it answers.
+// part. A condition that reads arguments or the past may fail by reading them, whatever it answers.
 func whether(r *rule, met, known bool, err error) certainty {
-	mayFail := strings.Contains(r.When, "args")
+	mayFail := strings.Contains(r.When, "args") || !r.condition.Reads().None()
 	switch {
 	case err != nil && mayFail:
 		return perhaps

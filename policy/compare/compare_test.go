@@ -45,6 +45,15 @@ func TestVerdicts(t *testing.T) {
 		{"p, a1, w1/p1, v, args.n <= 5, ask:one\np, a1, w1/p1, v, , allow", "p, a1, w1/p1, v, args.n <= 7, ask:two\np, a1, w1/p1, v, , allow", Incomparable, true},
 		{"p, a1, w1/p1, v, size(args.l) <= 3, allow", "p, a1, w1/p1, v, size(args.l) <= 4, allow", Incomparable, true},
 		{"p, a1, w1/p1, v, args.s.matches('^ab+c$'), allow", "", Narrower, false},
+		// What was done before is compared as a text.
+		{"p, a1, w1/p1, v, thread.calls('v') <= 3, allow", "p, a1, w1/p1, v, thread.calls('v') <= 4, allow", Incomparable, true},
+		{"p, a1, w1/p1, v, thread.calls('v') <= 3, allow", "p, a1, w1/p1, v, 3 >= thread.calls('v'), allow", Incomparable, true},
+		{"p, a1, w1/p1, v, thread.calls('v') <= 3, allow", "p, a1, w1/p1, v, , allow", Wider, false},
+		{"p, a1, w1/p1, v, thread.calls('v') <= 3, allow", "p, a1, w1/p1, v, thread.calls('v') <= 3 && args.n <= 100, allow", Narrower, false},
+		{"p, a1, w1/p1, v, , allow\np, a1, w1/p1, v, size(thread.labels) > 0, deny", "p, a1, w1/p1, v, , allow", Wider, false},
+		// The term cannot be known where args.n can, and the row denies then.
+		{"p, a1, w1/p1, v, , allow\np, a1, w1/p1, v, args.n > 5 && thread.calls('v') > 3, deny", "p, a1, w1/p1, v, , allow\np, a1, w1/p1, v, args.n > 5, deny", Narrower, false},
+		{"p, a1, w1/p1, v, , allow\np, a1, w1/p1, v, thread.calls('v') > 3 && args.n > 5, deny", "p, a1, w1/p1, v, , allow\np, a1, w1/p1, v, args.n > 5, deny", Incomparable, true},
 	} {
 		t.Run(strings.ReplaceAll(c.old+" → "+c.now, "\n", "; "), func(t *testing.T) {
 			split := func(text string) []string { return strings.Split(text, "\n") }

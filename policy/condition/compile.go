@@ -10,9 +10,11 @@ import (
 	"cel.dev/cel-go/common/cost"
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
+
+	"github.com/callgate/callgate/history"
 )
 
-const wantCondition = "a CEL expression over args, agent, workspace, project and tool that yields a bool"
+const wantCondition = "a CEL expression over args, agent, workspace, project, tool, thread and caller that yields a bool"
 
 // unboundedSize is the size that a string, array or object without a bound in
 // its schema is taken to have when the worst case of a condition is foreseen.
@@ -27,6 +29,8 @@ type Tool struct {
 	// Open is the tool's own `open: true`: additionalProperties at the root of
 	// its schema counts.
 	Open bool
+	// Secret reports whether an argument is marked x-secret. Nil: none is.
+	Secret func(name string) bool
 }
 
 // compileResult is a compiled expression, or its fault.
@@ -41,14 +45,15 @@ type compileResult struct {
 type Compiler struct {
 	base       *cel.Env // without args
 	env        *cel.Env // args is a map of anything
-	tools      map[string][]Tool
+	registry   *registered
 	checkers   map[string][]*schemaChecker // by tool: one for each version of it
 	conditions map[string]compileResult
 	checked    map[[2]string]*Issue // by expression and tool
 }
 
-// NewCompiler returns a compiler of conditions on calls of these tools.
-func NewCompiler(tools []Tool) (*Compiler, error) {
+// NewCompiler returns a compiler of conditions on calls of these tools, in threads that can have these
+// labels. Nil tools are not known: then the tools that conditions ask the past for are not checked.
+func NewCompiler(tools []Tool, labels ...string) (*Compiler, error) {
 	base, err := baseEnv()
 	if err != nil {
 		return nil, fmt.Errorf("policy: conditions: %w", err)
@@ -58,11 +63,12 @@ func NewCompiler(tools []Tool) (*Compiler, error) {
 		return nil, fmt.Errorf("policy: conditions: %w", err)
 	}
 	c := &Compiler{
-		base: base, env: env, tools: map[string][]Tool{}, checkers: map[string][]*schemaChecker{},
+		base: base, env: env, checkers: map[string][]*schemaChecker{},
+		registry:   &registered{known: tools != nil, tools: map[string][]Tool{}, labels: labels, plain: map[string][]map[string]any{}},
 		conditions: map[string]compileResult{}, checked: map[[2]string]*Issue{},
 	}
 	for _, t := range tools {
-		c.tools[t.Name] = append(c.tools[t.Name], t)
+		c.registry.tools[t.Name] = append(c.registry.tools[t.Name], t)
 	}
 	return c, nil
 }
@@ -87,19 +93,38 @@ func (c *Compiler) Compile(expression, tool string) (*Condition, *Issue) {
 
 // program compiles an expression for use at run time.
 func (c *Compiler) program(expression string) compileResult {
-	ast, issues := c.env.Compile(expression)
+	parsed, issues := c.env.Parse(expression)
+	if issues.Err() != nil {
+		return compileResult{issue: issueOf(expression, issues)}
+	}
+	asked := readPast(expression, parsed.NativeRep(), c.registry)
+	if asked.issue != nil {
+		return compileResult{issue: asked.issue}
+	}
+	ast, issues := c.env.Check(parsed)
 	if issues.Err() != nil {
 		return compileResult{issue: issueOf(expression, issues)}
 	}
 	if out := ast.OutputType(); out.Kind() != types.BoolKind && out.Kind() != types.DynKind {
 		return compileResult{issue: &Issue{Found: fmt.Sprintf("a condition of type %s", out), Expected: wantCondition}}
 	}
+	if !asked.reads.None() {
+		// What can be told without a schema.
+		bare := &schemaChecker{}
+		issue := bare.checkNumbers(expression, ast)
+		if issue == nil {
+			issue = asked.checkValues(ast, bare)
+		}
+		if issue != nil {
+			return compileResult{issue: issue}
+		}
+	}
 	program, err := c.env.Program(ast,
 		cel.EvalOptions(cel.OptOptimize), cel.CostLimit(maxCost), cel.InterruptCheckFrequency(interruptEvery))
 	if err != nil {
 		return compileResult{issue: &Issue{Found: "a condition that cannot be planned: " + firstLine(err.Error()), Expected: wantCondition}}
 	}
-	return compileResult{ast: ast, condition: &Condition{program: program}}
+	return compileResult{ast: ast, condition: &Condition{program, asked.reads}}
 }
 
 // checkSchemas checks an expression against the schemas of a tool. With several
@@ -131,8 +156,8 @@ func (c *Compiler) checkersOf(tool string) ([]*schemaChecker, error) {
 		return known, nil
 	}
 	var lints []*schemaChecker
-	for _, t := range c.tools[tool] {
-		l, err := newSchemaChecker(c.base, t)
+	for _, t := range c.registry.tools[tool] {
+		l, err := newSchemaChecker(c.base, t, c.registry)
 		if err != nil {
 			return nil, err
 		}
@@ -167,7 +192,11 @@ func (z sizeEstimator) EstimateSize(node cost.AstNode) *cost.SizeEstimate {
 	}
 	bounded := &cost.SizeEstimate{Min: 0, Max: unboundedSize}
 	path := node.Path()
-	if len(path) == 0 || path[0] != varArgs {
+	switch {
+	case len(path) == 1 && path[0] == varLabels:
+		bounded.Max = history.MaxLabels
+		return bounded
+	case len(path) == 0 || path[0] != varArgs:
 		return bounded
 	}
 	at := z.root
@@ -216,6 +245,7 @@ func issueText(message string) string {
 	message = firstLine(message)
 	message, _, _ = strings.Cut(message, " (in container")
 	message, _, _ = strings.Cut(message, " expecting {")
+	message, _, _ = strings.Cut(message, " (did you mean '@")
 	if message == "invalid matches argument" {
 		return "the pattern of matches is not RE2, or too large"
 	}
@@ -233,10 +263,10 @@ func issueText(message string) string {
 	return message
 }
 
-// offsetOf is the byte at which an expression starts.
-func offsetOf(ast *celast.AST, id int64) int {
-	if at := ast.SourceInfo().GetStartLocation(id); at.Line() == 1 && at.Column() >= 0 {
-		return at.Column()
+// offsetOf is the byte at which a part of an expression starts.
+func offsetOf(expression string, info *celast.SourceInfo, id int64) int {
+	if at := info.GetStartLocation(id); at.Line() == 1 && at.Column() >= 0 {
+		return byteOffset(expression, at.Column())
 	}
 	return 0
 }

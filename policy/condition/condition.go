@@ -9,6 +9,7 @@ import (
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/interpreter"
 
+	"github.com/callgate/callgate/history"
 	"github.com/callgate/callgate/internal/safe"
 )
 
@@ -49,11 +50,12 @@ const (
 	errArithmetic  cause = "arithmetic went out of range"
 	errNotBool     cause = "it did not yield a bool"
 	errEvaluation  cause = "it could not be evaluated"
+	errKey         cause = "it gave a value for a key of the past that is no text, number or boolean"
 )
 
 // baseEnv is CEL as conditions know it, without the type of args.
 func baseEnv() (*cel.Env, error) {
-	return cel.NewEnv(
+	return cel.NewEnv(append(pastOptions(),
 		cel.CrossTypeNumericComparisons(true),
 		cel.EnableIdentifierEscapeSyntax(),
 		cel.DefaultUTCTimeZone(true),
@@ -65,34 +67,47 @@ func baseEnv() (*cel.Env, error) {
 		cel.Variable(varWorkspace, cel.StringType),
 		cel.Variable(varProject, cel.StringType),
 		cel.Variable(varTool, cel.StringType),
-	)
+	)...)
 }
 
 // Condition is one compiled expression, shared by the rows that bear it. Safe
 // for concurrent use.
 type Condition struct {
 	program cel.Program
+	reads   Reads
 }
+
+// Reads is what the condition reads of the past. Its list is shared and must not be changed.
+func (c *Condition) Reads() Reads { return c.reads }
 
 // Variables are the values that a condition can read. Arguments have passed the schema:
 // numbers as encoding/json.Number, objects as map[string]any, arrays as []any; they
-// are read during Evaluate, never kept.
+// are read during Evaluate, never kept. Past is the past as this call may ask it; a condition that
+// asks fails where it is nil.
 type Variables struct {
 	Agent, Workspace, Project, Tool string
 	Arguments                       map[string]any
+	Past                            *history.View
 }
 
 // activation resolves the variables of one evaluation.
 type activation struct {
-	args      *jsonObject
+	state     evalState
+	args      jsonObject
 	variables *Variables
+}
+
+func newActivation(v *Variables) *activation {
+	a := &activation{variables: v}
+	a.args = jsonObject{members: v.Arguments, state: &a.state}
+	return a
 }
 
 // ResolveName implements cel.Activation.
 func (a *activation) ResolveName(name string) (any, bool) {
 	switch name {
 	case varArgs:
-		return a.args, true
+		return &a.args, true
 	case varAgent:
 		return types.String(a.variables.Agent), true
 	case varWorkspace:
@@ -101,9 +116,15 @@ func (a *activation) ResolveName(name string) (any, bool) {
 		return types.String(a.variables.Project), true
 	case varTool:
 		return types.String(a.variables.Tool), true
+	case varPast:
+		return a.past(), true
+	case varLabels:
+		return a.past().labels(), true
 	}
 	return nil, false
 }
+
+func (a *activation) past() *past { return &past{a.variables.Past, &a.state} }
 
 // Parent implements cel.Activation; there is none.
 func (a *activation) Parent() interpreter.Activation { return nil }
@@ -114,10 +135,10 @@ func (c *Condition) Evaluate(ctx context.Context, v *Variables) (met bool, err e
 	if ctx.Err() != nil {
 		return false, errInterrupted
 	}
-	reading := &evalState{}
-	out, _, err := c.program.ContextEval(ctx, &activation{args: &jsonObject{members: v.Arguments, state: reading}, variables: v})
-	if reading.unrepresentable {
-		return false, errUnrepresentable
+	reading := newActivation(v)
+	out, _, err := c.program.ContextEval(ctx, reading)
+	if failure := reading.state.failure; failure != nil {
+		return false, failure
 	}
 	if err != nil {
 		return false, failure(err)

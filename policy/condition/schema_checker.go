@@ -52,13 +52,14 @@ func (p schemaTypes) FindStructFieldType(name, field string) (*types.FieldType, 
 
 // schemaChecker checks expressions against the input schema of one tool.
 type schemaChecker struct {
-	tool    string
-	env     *cel.Env
-	root    *valueType
-	objects map[string]*valueType
+	tool     string
+	env      *cel.Env
+	root     *valueType
+	objects  map[string]*valueType
+	registry *registered
 }
 
-func newSchemaChecker(base *cel.Env, t Tool) (*schemaChecker, error) {
+func newSchemaChecker(base *cel.Env, t Tool, registry *registered) (*schemaChecker, error) {
 	root, objects, err := argumentType(t)
 	if err != nil {
 		return nil, err
@@ -70,7 +71,7 @@ func newSchemaChecker(base *cel.Env, t Tool) (*schemaChecker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("conditions on %s cannot be checked: %w", t.Name, err)
 	}
-	return &schemaChecker{tool: t.Name, env: env, root: root, objects: objects}, nil
+	return &schemaChecker{tool: t.Name, env: env, root: root, objects: objects, registry: registry}, nil
 }
 
 // Issue is one fault of an expression, at a byte of it.
@@ -86,6 +87,10 @@ func (l *schemaChecker) check(expression string) *Issue {
 	if issues.Err() != nil {
 		return issueOf(expression, issues)
 	}
+	asked := readPast(expression, parsed.NativeRep(), l.registry)
+	if asked.issue != nil {
+		return asked.issue
+	}
 	w := &rewriter{factory: celast.NewExprFactory(), next: celast.MaxID(parsed.NativeRep()), root: l.root}
 	w.walk(parsed.NativeRep().Expr(), scope{}, true)
 	checked, issues := l.env.Check(parsed)
@@ -94,22 +99,30 @@ func (l *schemaChecker) check(expression string) *Issue {
 		c.Expected = l.allows()
 		return c
 	}
-	if c := l.checkNumbers(checked); c != nil {
+	if c := l.checkNumbers(expression, checked); c != nil {
+		return c
+	}
+	if c := asked.checkValues(checked, l); c != nil {
 		return c
 	}
 	return checkCost(l.env, checked, l.root)
 }
 
-func (l *schemaChecker) allows() string { return "what the input schema of " + l.tool + " allows" }
+func (l *schemaChecker) allows() string {
+	if l.tool == "" {
+		return "a comparison of the sum with a number"
+	}
+	return "what the input schema of " + l.tool + " allows"
+}
 
 // checkNumbers finds what CEL's checker lets pass because numbers are dyn to it.
-func (l *schemaChecker) checkNumbers(checked *cel.Ast) *Issue {
+func (l *schemaChecker) checkNumbers(expression string, checked *cel.Ast) *Issue {
 	ast := checked.NativeRep()
 	var found *Issue
 	complain := func(e celast.Expr, what string) {
 		if found == nil {
 			found = &Issue{
-				Offset:   offsetOf(ast, e.ID()),
+				Offset:   offsetOf(expression, ast.SourceInfo(), e.ID()),
 				Found:    what,
 				Expected: l.allows(),
 			}
@@ -152,8 +165,11 @@ func (l *schemaChecker) checkNumbers(checked *cel.Ast) *Issue {
 	return found
 }
 
-// numericMember reports whether an expression selects a member that is a number.
+// numericMember reports whether an expression selects a member that is a number, or is a sum.
 func (l *schemaChecker) numericMember(ast *celast.AST, e celast.Expr) (name string, is bool) {
+	if e.Kind() == celast.CallKind && e.AsCall().FunctionName() == callSum {
+		return "of a sum", true
+	}
 	if e.Kind() != celast.SelectKind || e.AsSelect().IsTestOnly() {
 		return "", false
 	}

@@ -30,7 +30,7 @@ func TestRealSchemas(t *testing.T) {
 		}
 		members := 0
 		for _, tool := range tools {
-			l, err := newSchemaChecker(base, Tool{Name: tool.Name, InputSchema: tool.InputSchema})
+			l, err := newSchemaChecker(base, Tool{Name: tool.Name, InputSchema: tool.InputSchema}, nil)
 			if err != nil {
 				t.Errorf("%s: %v", tool.Name, err)
 				continue
@@ -95,7 +95,7 @@ func TestOddSchemas(t *testing.T) {
 		{`[]`, "args.b == 'x'", false},
 		{`{"type":"object","properties":null}`, "has(args.b)", false},
 	} {
-		l, err := newSchemaChecker(base, Tool{Name: "t", InputSchema: json.RawMessage(c.schema)})
+		l, err := newSchemaChecker(base, Tool{Name: "t", InputSchema: json.RawMessage(c.schema)}, nil)
 		if err != nil {
 			t.Errorf("%s: %v", c.schema, err)
 			continue

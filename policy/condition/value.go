@@ -17,13 +17,15 @@ import (
 var errUnrepresentable = errors.New("it read a number outside int64 with more than 15 significant digits, or outside a double's range")
 
 // evalState is the state of one evaluation. Values turn into CEL values only when
-// they are read, and what could not be is remembered here, because CEL's
+// they are read, and the first that could not be is remembered here, because CEL's
 // equality, "in" and logical operators would pass over it.
-type evalState struct{ unrepresentable bool }
+type evalState struct{ failure error }
 
-func (r *evalState) fail() ref.Val {
-	r.unrepresentable = true
-	return types.WrapErr(errUnrepresentable)
+func (r *evalState) fail(err error) ref.Val {
+	if r.failure == nil {
+		r.failure = err
+	}
+	return types.WrapErr(err)
 }
 
 // read turns a JSON value into a CEL value.
@@ -39,13 +41,13 @@ func (r *evalState) read(v any) ref.Val {
 		if value, ok := numberValue(v); ok {
 			return value
 		}
-		return r.fail()
+		return r.fail(errUnrepresentable)
 	case []any:
 		return &jsonList{types.NewDynamicList(r, v), v, r}
 	case map[string]any:
 		return &jsonObject{members: v, state: r}
 	default:
-		return r.fail()
+		return r.fail(errUnrepresentable)
 	}
 }
 

@@ -27,7 +27,7 @@ const (
 // Counts beside the changes.
 const (
 	Same    = "same"
-	Skipped = "skipped" // there was no room in the queue
+	Skipped = "skipped" // there was no room in the queue, or the candidate needs the past of the thread
 	Failed  = "failed"  // the candidate did not answer
 )
 
@@ -181,6 +181,10 @@ func (c *Comparer) compare(ctx context.Context, q queued) {
 		if ctx.Err() == nil {
 			c.count(q.of, Failed)
 		}
+		return
+	}
+	if j.NeedsPast {
+		c.count(q.of, Skipped)
 		return
 	}
 	change := Between(q.served, j)

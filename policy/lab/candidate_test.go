@@ -90,6 +90,7 @@ func TestChanges(t *testing.T) {
 		"other code":            {call("1", denied), refusing(refusal.BoundaryViolation), "other_code"},
 		"log away":              {call("1", refusal.New(refusal.AuditUnavailable, "later")), allowing, Same},
 		"a panic":               {call("1", nil), func(context.Context, Call) Judgement { panic("candidate") }, Failed},
+		"the past is needed":    {call("1", denied), func(context.Context, Call) Judgement { return Judgement{Verdict: Allowed, NeedsPast: true} }, Skipped},
 		"a fault of the kernel": {call("1", nil), refusing(refusal.Internal), Failed},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +100,7 @@ func TestChanges(t *testing.T) {
 			if !maps.Equal(r.Counts, map[string]int64{c.want: 1}) || !r.Active || r.Served != "served" || r.Candidate != "candidate" {
 				t.Errorf("found %+v; expected one %s", r, c.want)
 			}
-			if differs := c.want != Same && c.want != Failed; differs != (len(r.Groups) == 1) {
+			if differs := c.want != Same && c.want != Failed && c.want != Skipped; differs != (len(r.Groups) == 1) {
 				t.Errorf("found the groups %+v", r.Groups)
 			}
 		})

@@ -43,6 +43,9 @@ type Judgement struct {
 	// Rows are the places of the policy rows that decided, as file:line. It is empty where no
 	// row matched, and where the call was refused before the policy was asked.
 	Rows []string
+	// NeedsPast says that the policy reads what the thread or the caller has done before, which a Judge is not
+	// given: with it the judgement may be another one.
+	NeedsPast bool
 }
 
 // judgementOf is what the kernel reports.
@@ -104,7 +107,12 @@ func NewJudge(config *gateway.Config) (*Judge, error) {
 // Judge judges a call. Nothing is taken from the limits, nobody is asked, and nothing is recorded
 // or executed. Paths in arguments are judged by the files of this machine.
 func (j *Judge) Judge(ctx context.Context, c Call) Judgement {
-	return judgementOf(j.kernel.Check(ctx, c.request()))
+	judged := judgementOf(j.kernel.Check(ctx, c.request()))
+	if reachedPolicy(judged) {
+		reads, err := j.config.Policy.Reads(c.Agent, c.Workspace, c.Project, c.Tool)
+		judged.NeedsPast = err != nil || !reads.None()
+	}
+	return judged
 }
 
 // Foresee judges a call whose arguments nobody has: by every check but those that read them. Known is

@@ -105,6 +105,10 @@ func (r *runner) judge(ctx context.Context, agent string, at TestProject, tool s
 		return nil, nil
 	}
 	outcome := r.Judge.Judge(ctx, Call{Agent: agent, Workspace: at.Workspace, Project: at.Name, Tool: tool, Arguments: r.test.Arguments})
+	if outcome.NeedsPast {
+		return &TestFailure{Agent: agent, Project: at.String(), Tool: tool, Expected: r.test.Expect, Found: "it needs the past of a thread", Rows: []string{},
+			Why: "The policy reads what the thread or the caller did before, and a test has none: test it without arguments, by how far the agent reaches."}, nil
+	}
 	if reachedPolicy(outcome) {
 		reach, err := r.Policy.Reach(agent, at.Workspace, at.Name, tool)
 		if err != nil {

@@ -42,8 +42,8 @@ func NewUses(p *policy.Policy) *Uses {
 	return &Uses{policy: p, rows: map[int]*use{}, settled: map[callKey]bool{}}
 }
 
-// Add notes a call. Without known arguments it is taken to need every allow row that may have
-// permitted it.
+// Add notes a call. Unless all is known that the policy reads of it, its arguments and its past, it is taken to need
+// every allow row that may have permitted it.
 func (u *Uses) Add(ctx context.Context, r policy.Request, known bool) error {
 	key := callKey{r.Agent, r.Workspace, r.Project, r.Tool}
 	if u.settled[key] {

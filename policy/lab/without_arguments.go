@@ -16,6 +16,7 @@ const (
 	Redacted    = "secret arguments are not in the log"
 	Unreadable  = "the arguments cannot be read"
 	Versions    = "the tool has several versions, and the log does not say which was asked for"
+	NeedsPast   = "the policy reads what the thread or the caller did before, which is not judged again"
 )
 
 // side is one of the configurations, with what was judged without arguments before.
@@ -51,6 +52,9 @@ func newSide(c *gateway.Config) (*side, error) {
 func (s *side) decide(ctx context.Context, r *audit.Record, hidden string) (Judgement, string, error) {
 	if hidden == "" {
 		j := s.judgeVersion(ctx, r, "")
+		if j.NeedsPast {
+			return Judgement{}, NeedsPast, ctx.Err()
+		}
 		if s.hasLowerVersion(r) {
 			// The call may have asked for it, or been made when it was the highest.
 			if lower := s.judgeVersion(ctx, r, r.ToolVersion); lower.Verdict != j.Verdict || lower.Code != j.Code {
