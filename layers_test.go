@@ -17,7 +17,7 @@ const module = "github.com/callgate/callgate/"
 // layers and those of its own folder, so the folders of one layer do not know each other.
 var layers = [][]string{
 	{"refusal", "internal"},
-	{"tool", "parser", "wrapper", "store/approval", "gateway/hook/window"},
+	{"tool", "parser", "wrapper", "store/approval", "gateway/hook/window", "history"},
 	{"internal/rawjson", "internal/jsonrpc", "internal/cli", "internal/program", "internal/refuse", "internal/acp"},
 	{"internal/outbound", "configs/document"},
 	{"gateway/hook", "registry", "policy", "identity", "telemetry", "store", "ratelimit", "engine", "upstream"},

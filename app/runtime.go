@@ -47,6 +47,7 @@ type Runtime struct {
 	limiter    limiter
 	store      callStore
 	stops      stopped
+	threads    *threads
 	reconciler *calls.Reconciler
 	// callbacks makes and verifies the URLs at which callback tools answer.
 	callbacks *Callbacks
@@ -64,7 +65,8 @@ func KernelConfig(c *configs.Config, authn gateway.Authenticator) *gateway.Confi
 	return &gateway.Config{
 		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Workspaces: c.Workspaces, Agents: c.Agents, Limits: c.Limits,
 		Defaults: gateway.Subject(c.Defaults), AgentRequired: c.AgentRequired, Identity: authn, Digest: c.Digest,
-		Hooks: c.Hooks, Approvals: c.Approvals.Rules, People: people(c), ApprovalWait: c.Approvals.Wait, ApprovalPages: approvalPages(c),
+		Threads: gateway.Threads{DefaultLabels: c.Threads.DefaultLabels, ShareUnnamed: c.Threads.Unnamed == configs.UnnamedShared},
+		Hooks:   c.Hooks, Approvals: c.Approvals.Rules, People: people(c), ApprovalWait: c.Approvals.Wait, ApprovalPages: approvalPages(c),
 	}
 }
 
@@ -145,9 +147,14 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
-	answers, err := NewCallbacks(c, o.Logger)
+	state := KernelConfig(c, authn)
+	past, err := openLedger(ctx, c, state, stored, log, o.Logger)
 	if err != nil {
 		return nil, errors.Join(err, stored.close(), log.Close())
+	}
+	answers, err := NewCallbacks(c, o.Logger)
+	if err != nil {
+		return nil, errors.Join(err, past.close(ctx), stored.close(), log.Close())
 	}
 	var servers *toolservers.Watcher
 	secrets := secret.NewStore(nil, o.Logger)
@@ -164,6 +171,7 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 			Limiter: limits.Limiter, Journal: log, Observer: o.Metrics, Recent: recent, Shadow: compared,
 			AwaitTool: func(ctx context.Context, name string) { servers.WaitTool(ctx, name) },
 			Hooks:     newHookClient(tools.outbound), HookObserver: o.Metrics,
+			Ledger: past, Secret: past.Secret,
 			RecordContent: record, DeferOutcomes: c.Sync == configs.SyncDecision, Replica: replicaName(), NoApprovers: o.noApprovers,
 		},
 		Engine: engineAdapter{tools.Engine, running}, IdleWorkers: idleWorkers, Store: stored, Approvals: stored.approvals(), ApprovalObserver: o.Metrics, Node: stored.node,
@@ -174,13 +182,13 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 	if o.ChangeDeps != nil {
 		parts = o.ChangeDeps(parts)
 	}
-	k, err = calls.New(KernelConfig(c, authn), parts)
+	k, err = calls.New(state, parts)
 	if err != nil {
 		running.Cancel()
 		compared.Close()
 		tools.Close()
 		secrets.Close()
-		return nil, errors.Join(cli.InternalError{Err: err}, stored.close(), log.Close())
+		return nil, errors.Join(cli.InternalError{Err: err}, past.close(ctx), stored.close(), log.Close())
 	}
 	// Nothing is judged, and no call dispatched again, before it is known what was stopped.
 	stopped, err := openStops(ctx, c, redis, k.Kernel, stored, o)
@@ -198,7 +206,7 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 	servers.Prepare(c)
 	servers.Commit()
 	reconciler := k.Reconcile(backlog, logReconciled(o.Logger))
-	r := &Runtime{Executor: k, folder: c.DataDir, log: log, recent: recent, compared: compared, engine: tools, Servers: servers, limiter: limits, budgets: spending, store: stored, stops: stopped, reconciler: reconciler, callbacks: answers, cancelCalls: running.Cancel, secrets: secrets}
+	r := &Runtime{Executor: k, folder: c.DataDir, log: log, recent: recent, compared: compared, engine: tools, Servers: servers, limiter: limits, budgets: spending, store: stored, threads: past, stops: stopped, reconciler: reconciler, callbacks: answers, cancelCalls: running.Cancel, secrets: secrets}
 	if r.shipping, err = startShipping(c, log, o); err != nil {
 		return nil, errors.Join(cli.InternalError{Err: err}, r.Close())
 	}
@@ -247,7 +255,7 @@ func (r *Runtime) Close() error {
 	r.engine.Close()
 	r.secrets.Close()
 	r.shipping.Close()
-	err = errors.Join(err, stopsClosed, r.budgets.Close(), r.limiter.Close(), r.store.close())
+	err = errors.Join(err, stopsClosed, r.threads.close(ctx), r.budgets.Close(), r.limiter.Close(), r.store.close())
 	if err := errors.Join(err, r.log.Close()); err != nil {
 		return cli.InternalError{Err: fmt.Errorf("not closed cleanly: %w", err)}
 	}

@@ -105,7 +105,7 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 	prepared.commit()
 	forOperators := &operators{runtime: h, runs: did, version: o.Version, pools: front.Pools}
 	forOperators.loaded.Store(loaded)
-	for _, follow := range []subscriber{keepEach(logger), h.compared.follow, forOperators.follow, logWarnings(logger), followRequestLog(front), traces.follow, authn.follow, h.followModels, h.callbacks.follow, h.followServers, sender.follow} {
+	for _, follow := range []subscriber{keepEach(logger), h.compared.follow, forOperators.follow, logWarnings(logger), followRequestLog(front), traces.follow, authn.follow, h.followModels, h.threads.follow, h.callbacks.follow, h.followServers, sender.follow} {
 		h.subscribe(follow)
 	}
 	keep(loaded, configs.Kept(), logger)

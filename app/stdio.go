@@ -54,6 +54,7 @@ func serveOne(ctx context.Context, path string, loaded *configs.Config, kind str
 		return err
 	}
 	h.subscribe(h.followServers)
+	h.subscribe(h.threads.follow)
 	if followers != nil {
 		for _, follow := range followers(h) {
 			h.subscribe(follow)

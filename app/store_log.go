@@ -74,7 +74,7 @@ func factOf(r *audit.Record) (f store.Fact, ok bool) {
 	f = store.Fact{At: r.Time, Call: store.Call{
 		ID: r.CallID, Scope: store.Scope{Principal: r.Principal, Workspace: r.Workspace, Project: r.Project}, Digest: r.RequestSHA256,
 		Task: store.Task{
-			Tool: r.Tool, Version: r.ToolVersion, Agent: r.Agent, RequestID: r.RequestID, Trace: r.TraceID, Thread: r.Thread,
+			Tool: r.Tool, Version: r.ToolVersion, Agent: r.Agent, RequestID: r.RequestID, Trace: r.TraceID, Thread: r.Thread, Ledger: r.Ledger,
 			Input: r.InputSHA256, Config: r.ConfigDigest, Using: r.Approvals, Spends: r.Spends,
 		},
 	}}

@@ -74,7 +74,7 @@ func appendContent(dst []byte, r *Record, content Content) ([]byte, error) {
 	return dst, err
 }
 
-// appendApproval appends the members of approvals, of the policy rows, of hooks, of limits, of keys and of stops.
+// appendApproval appends the members of approvals, of the policy rows, of hooks, of limits, of keys, of stops and of threads.
 func appendApproval(dst []byte, r *Record) ([]byte, error) {
 	dst = appendStrings(dst, `,"approval":[`, r.Approvals)
 	dst = appendStrings(dst, `,"spends":[`, r.Spends)
@@ -103,6 +103,18 @@ func appendApproval(dst []byte, r *Record) ([]byte, error) {
 	if r.OfPrincipal != "" {
 		dst = append(appendMember(dst, `,"of_principal":"`, r.OfPrincipal), '"')
 	}
+	if r.Ledger != "" {
+		dst = append(appendMember(dst, `,"ledger":"`, r.Ledger), '"')
+	}
+	if r.Turn > 0 {
+		dst = strconv.AppendUint(append(dst, `,"turn":`...), r.Turn, 10)
+	}
+	if r.CallerTurn > 0 {
+		dst = strconv.AppendUint(append(dst, `,"caller_turn":`...), r.CallerTurn, 10)
+	}
+	dst = appendStrings(dst, `,"adds":[`, r.Adds)
+	dst = appendStrings(dst, `,"saw":[`, r.Saw)
+	dst = appendStrings(dst, `,"undo":[`, r.Undo)
 	return dst, nil
 }
 

@@ -100,7 +100,7 @@ func drawnRecord(t *rapid.T) Record {
 		rapid.SampledFrom([]json.RawMessage{nil, {}, json.RawMessage(` {"a" : 1.50e3 , "hash" : [ ] } `), json.RawMessage("\"\x7f\u2028<&>\xff\""), json.RawMessage(`[",","hash"]`), json.RawMessage(`null`)}),
 	)
 	zone := time.FixedZone("east", rapid.IntRange(-50000, 50000).Draw(t, "zone"))
-	return Record{
+	r := Record{
 		Seq: rapid.Uint64().Draw(t, "seq"), Prev: text("prev"), Hash: text("hash"),
 		Time:  time.Unix(rapid.Int64Range(-80_000_000_000, 280_000_000_000).Draw(t, "time"), rapid.Int64Range(0, 999_999_999).Draw(t, "nanos")).In(zone),
 		Event: rapid.SampledFrom([]Event{Decision, Decision, Ending, Approval, "other"}).Draw(t, "event"),
@@ -111,8 +111,13 @@ func drawnRecord(t *rapid.T) Record {
 		InputSHA256: text("input"), ArgumentsSHA256: text("arguments"), ConfigDigest: text("config"), Replica: text("replica"), Micros: rapid.Int64().Draw(t, "micros"),
 		Arguments: arguments.Draw(t, "raw"), Completion: text("completion"),
 		Approvals: list("approval"), Spends: list("spends"), KeySHA256: text("key"), RequestSHA256: text("request"), Rules: list("rules"), Reason: text("reason"), Rows: list("rows"),
-		Until: rapid.SampledFrom([]time.Time{{}, noon.In(zone), time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}).Draw(t, "until"),
+		Until:  rapid.SampledFrom([]time.Time{{}, noon.In(zone), time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}).Draw(t, "until"),
+		Ledger: text("ledger"), Saw: list("saw"), Adds: list("adds"),
 	}
+	if len(r.Adds) > 0 {
+		r.CallerTurn = rapid.Uint64Range(1, 1<<53).Draw(t, "caller_turn")
+	}
+	return r
 }
 
 func TestRecordsAreEncodedAsByReflection(t *testing.T) {

@@ -50,6 +50,16 @@ func decodeOwn(line []byte) (r Record, ok bool) {
 	l.optional(`,"key_sha256":"`, &r.KeySHA256)
 	l.optional(`,"request_sha256":"`, &r.RequestSHA256)
 	l.optional(`,"of_principal":"`, &r.OfPrincipal)
+	l.optional(`,"ledger":"`, &r.Ledger)
+	for _, turn := range []struct {
+		before string
+		to     *uint64
+	}{{`,"turn":`, &r.Turn}, {`,"caller_turn":`, &r.CallerTurn}} {
+		if l.has(turn.before) {
+			*turn.to = uint64(l.number(""))
+		}
+	}
+	r.Adds, r.Saw, r.Undo = l.texts(`,"adds":[`), l.texts(`,"saw":[`), l.texts(`,"undo":[`)
 	if l.has(syncedMember) {
 		l.number("")
 	}

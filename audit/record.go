@@ -183,6 +183,17 @@ type Record struct {
 	RequestSHA256 string `json:"request_sha256,omitempty"` // lower-case hex
 	// OfPrincipal is, in a stop event, whose calls it is about; Principal is who has acted.
 	OfPrincipal string `json:"of_principal,omitempty"`
+	// Ledger names the thread of a call of which a policy asks what was done before, or which adds to that: a digest. Turn and
+	// CallerTurn are the turns of the thread and of the caller that have made Adds or Undo.
+	Ledger     string `json:"ledger,omitempty"` // lower-case hex
+	Turn       uint64 `json:"turn,omitempty"`
+	CallerTurn uint64 `json:"caller_turn,omitempty"`
+	// Adds are what the call has added, in a decision, or its result, in an outcome; Undo is, in an outcome, what was taken away
+	// of a call that did not run. Both are as package history writes them. Saw are, in a decision, the values that its
+	// conditions have read.
+	Adds []string `json:"adds,omitempty"`
+	Saw  []string `json:"saw,omitempty"`
+	Undo []string `json:"undo,omitempty"`
 
 	Prev string `json:"-"` // hash of the record before, 64 zeros before the first
 	Hash string `json:"-"` // SHA-256 of the line up to `,"hash"`, lower-case hex
@@ -215,6 +226,12 @@ func (r *Record) validate() error {
 		return fmt.Errorf("code %q is none of a stop event", r.Code)
 	case (r.Event == Approval || r.Event == Stop) && (r.Verdict != "" || r.Outcome != ""):
 		return fmt.Errorf("an event %q with a verdict or an outcome", r.Event)
+	case len(r.Adds) > 0 && len(r.Undo) > 0, (r.Turn > 0 || r.CallerTurn > 0) && len(r.Adds)+len(r.Undo) == 0:
+		return errors.New("a turn says either what it adds or what it takes away")
+	case len(r.Adds) > 0 && r.Turn == 0 && r.CallerTurn == 0:
+		return errors.New("what is added has no turn")
+	case r.Turn > 0 && r.Ledger == "":
+		return errors.New("a turn of a thread that is not named")
 	case utf8.RuneCountInString(r.Reason) > MaxReason:
 		return fmt.Errorf("a reason of more than %d characters", MaxReason)
 	case !slices.Contains([]Verdict{"", ToolCall, Text, Refused}, r.Verdict):

@@ -40,6 +40,7 @@ func vote() Record {
 	r.Hooks, r.Limit = []string{"secrets", "hash"}, "agents.a (5/s, burst 10)"
 	r.Spends, r.KeySHA256, r.RequestSHA256 = []string{"call_B"}, "k", "q"
 	r.OfPrincipal = "o"
+	r.Ledger, r.Turn, r.CallerTurn, r.Adds, r.Saw = "0f", 7, 9, []string{"label:a", "hash"}, []string{"thread.labels="}
 	r.Until, r.Reason = noon.Add(time.Hour).In(time.FixedZone("east", 3600)), `"looked up", é`
 	return r
 }
@@ -52,7 +53,8 @@ func TestLineOfAnApproval(t *testing.T) {
 	}
 	mustClose(t, l)
 	const want = `"micros":77,"approval":["5e1f","\u0068ash"],"spends":["call_B"],"rules":["refunds","\u0068ash"],"until":"2026-11-20T13:00:00Z",` +
-		`"reason":"\"looked up\", \u00e9","rows":["policy.csv:4"],"hooks":["secrets","\u0068ash"],"limit":"agents.a (5/s, burst 10)","key_sha256":"k","request_sha256":"q","of_principal":"o","prev":"`
+		`"reason":"\"looked up\", \u00e9","rows":["policy.csv:4"],"hooks":["secrets","\u0068ash"],"limit":"agents.a (5/s, burst 10)","key_sha256":"k","request_sha256":"q","of_principal":"o",` +
+		`"ledger":"0f","turn":7,"caller_turn":9,"adds":["label:a","\u0068ash"],"saw":["thread.labels="],"prev":"`
 	if got := string(contents(t, logFile(dir))); !strings.Contains(got, want) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -227,6 +229,10 @@ func TestAnImpossibleRecordIsRefused(t *testing.T) {
 		"other outcome":     func(r *Record) { r.Outcome = "fine" },
 		"arguments no JSON": func(r *Record) { r.Arguments = json.RawMessage(`{"secret-canary"`) },
 		"two objects":       func(r *Record) { r.Arguments = json.RawMessage("{}\n{}") },
+		"turn of nothing":   func(r *Record) { r.Ledger, r.Turn = "0f", 1 },
+		"adds and no turn":  func(r *Record) { r.Adds = []string{"label:a"} },
+		"adds and undoes":   func(r *Record) { r.CallerTurn, r.Adds, r.Undo = 1, []string{"a"}, []string{"a"} },
+		"turn of no thread": func(r *Record) { r.Turn, r.Adds = 1, []string{"label:a"} },
 		"long reason":       func(r *Record) { r.Reason = strings.Repeat("é", MaxReason+1) },
 		"until year 10000":  func(r *Record) { r.Until = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) },
 		"approval, no code": func(r *Record) { *r = vote(); r.Code = "" },

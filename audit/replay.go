@@ -89,6 +89,34 @@ type replay struct {
 	// passed, likewise.
 	others, handed map[string]bool
 	all            bool // outcomes of others are passed, too
+	// turns says that records of threads are passed, and no others; prev is the hash of the record before the first one.
+	turns bool
+	prev  string
+}
+
+// ErrOtherLog says that the log does not have the record behind which it was to be read.
+var ErrOtherLog = errors.New("audit log: it has another record in the place of the one behind which it is read")
+
+// ReplayTurns reads from the log what a start must know again of threads. It passes, in the order of the log, the records that
+// name one or have a turn, behind the record of a seq and a hash; seq 0: from the beginning. They are without arguments and
+// completions. It reads what is durable when it begins. Where that record is another one, it is ErrOtherLog and nothing was
+// passed.
+func (l *Log) ReplayTurns(ctx context.Context, seq uint64, hash string, do func(*Record) error) (Reach, error) {
+	last, lastHash := l.Last()
+	p := replay{ctx: ctx, dir: filepath.Dir(l.path), next: seq + 1, last: last, do: do, turns: true}
+	if seq > 0 {
+		if p.prev = hash; seq > last || seq == last && hash != lastHash {
+			return Reach{}, ErrOtherLog
+		}
+	}
+	err := p.run()
+	switch {
+	case p.stopped != nil:
+		err = p.stopped
+	case err != nil:
+		err = fmt.Errorf("audit log: %w", err)
+	}
+	return p.Reach, err
 }
 
 // clockSlack is by how much a record may be older than one before it.
@@ -234,6 +262,8 @@ func (p *replay) read(name string) error {
 // The texts that a line has which claims something. In another member they may stand, too.
 var (
 	keyMember      = []byte(`"key_sha256":"`)
+	ledgerMember   = []byte(`"ledger":"`)
+	callerMember   = []byte(`"caller_turn":`)
 	approvalMember = []byte(`"approval":[`)
 	spendsMember   = []byte(`"spends":[`)
 )
@@ -243,6 +273,9 @@ func (p *replay) visit(line []byte) error {
 	if p.next%1024 == 0 && p.ctx.Err() != nil {
 		p.stopped = p.ctx.Err()
 		return p.stopped
+	}
+	if p.turns {
+		return p.visitTurn(line)
 	}
 	event, mode, id := headOf(line)
 	wanted := false
@@ -291,6 +324,34 @@ func (p *replay) visit(line []byte) error {
 		return nil
 	case event == Decision && mode == Enforce:
 		p.handed[id] = true
+	}
+	return p.pass(&r)
+}
+
+// visitTurn is visit of ReplayTurns.
+func (p *replay) visitTurn(line []byte) error {
+	wanted := bytes.Contains(line, ledgerMember) || bytes.Contains(line, callerMember)
+	if !wanted && p.First > 0 {
+		return nil
+	}
+	r, own := decodeOwn(line)
+	if !own {
+		var err error
+		if r, err = Decode(line); err != nil {
+			p.Missing++
+			return nil //nolint:nilerr // a line that cannot be read is counted
+		}
+		r.Arguments, r.Completion = nil, ""
+	}
+	if p.First == 0 {
+		if p.prev != "" && p.Missing == 0 && r.Prev != p.prev {
+			p.stopped = ErrOtherLog
+			return p.stopped
+		}
+		p.First, p.Time = r.Seq, r.Time
+	}
+	if r.Ledger == "" && r.CallerTurn == 0 { // the text was in its content
+		return nil
 	}
 	return p.pass(&r)
 }

@@ -299,6 +299,7 @@ func TestDecodeOwn(t *testing.T) {
 	}
 	hooked := changed(vote(), func(r *Record) {
 		r.Reason, r.Approvals, r.Rules, r.Hooks = "said", []string{"a", "b"}, []string{"refunds=1"}, []string{"x"}
+		r.Adds, r.Undo = nil, []string{"at:2026-11-20T12:00:00Z", "thread.calls('pay')=1"}
 	})
 	content := changed(keyed("a"), func(r *Record) {
 		r.Arguments, r.Completion = []byte(`{"a":[{"b":"},\\\"]"}],"c":1}`), `{"tool":"é, \"x\""}`
@@ -307,6 +308,59 @@ func TestDecodeOwn(t *testing.T) {
 		check(t, r, true)
 	}
 	rapid.Check(t, func(t *rapid.T) { check(t, drawnRecord(t), false) })
+}
+
+// TestReplayTurns: of threads a start reads what names one, behind the record that it knows.
+func TestReplayTurns(t *testing.T) {
+	dir := t.TempDir()
+	adds := changed(sample("adds"), func(r *Record) { r.Ledger, r.Turn, r.Adds = "0f", 1, []string{"label:a"} })
+	saw := changed(sample("saw"), func(r *Record) { r.Ledger, r.Saw = "0f", []string{"thread.labels=a"} })
+	quotes := changed(sample("quotes"), func(r *Record) { r.Arguments = []byte(`{"ledger":"0f","caller_turn":7}`) })
+	caller := changed(ended("adds"), func(r *Record) { r.CallerTurn, r.Undo = 2, []string{"caller.calls('pay','1h')=1"} })
+	l := open(t, dir, Options{Record: Arguments, RotateBytes: 1500})
+	appendAll(t, l, sample("none"), adds, quotes, saw, caller, sample("last"))
+	read := func(seq uint64, hash string) (list []string, reach Reach, err error) {
+		reach, err = l.ReplayTurns(context.Background(), seq, hash, func(r *Record) error {
+			list = append(list, fmt.Sprint(r.Seq, " ", r.CallID, " ", len(r.Adds)+len(r.Undo)+len(r.Saw)))
+			return nil
+		})
+		return list, reach, err
+	}
+	all := []string{"2 adds 1", "4 saw 1", "5 adds 1"}
+	list, reach, err := read(0, "")
+	if err != nil || !slices.Equal(list, all) || reach.First != 1 || reach.Missing != 0 {
+		t.Errorf("%q, %+v, %v", list, reach, err)
+	}
+	hashes := map[uint64]string{}
+	files, err := Files(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(func(r Record) error { hashes[r.Seq] = r.Hash; return nil }, files...); err != nil {
+		t.Fatal(err)
+	}
+	for seq := uint64(1); seq <= 6; seq++ {
+		want := slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s[:1] <= fmt.Sprint(seq) })
+		if list, reach, err := read(seq, hashes[seq]); err != nil || !slices.Equal(list, want) || reach.Missing != 0 {
+			t.Errorf("behind %d: %q, %+v, %v", seq, list, reach, err)
+		}
+		if list, _, err := read(seq, strings.Repeat("0", 64)); !errors.Is(err, ErrOtherLog) || list != nil {
+			t.Errorf("behind %d of another log: %q, %v", seq, list, err)
+		}
+	}
+	if _, _, err := read(7, hashes[6]); !errors.Is(err, ErrOtherLog) {
+		t.Errorf("behind a record that is not there: %v", err)
+	}
+	if len(files) < 2 {
+		t.Fatal("the log was not rotated")
+	}
+	if err := os.Remove(files[0]); err != nil {
+		t.Fatal(err)
+	}
+	if _, reach, err := read(0, ""); err != nil || reach.Missing == 0 || reach.Time.IsZero() {
+		t.Errorf("without its first file: %+v, %v", reach, err)
+	}
+	mustClose(t, l)
 }
 
 // The bytes of a log that are read in a second: where each call holds a key, one of eight, and none.

@@ -166,12 +166,13 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 	}
 	l.toolsOfRequests = slices.ContainsFunc(models, bringsTools)
 	c.BringsTools = l.toolsOfRequests
+	var servers document.Node
 	if c.ServersFile != "" {
-		var servers document.Node
 		l.readNamedYAML(root, dir, "/servers", c.ServersFile, func(n document.Node, _ string) { servers, c.Servers = n, readServers(n) })
 		entries = append(entries, l.readLockfiles(c, servers)...)
 		l.warnUnusedBoundaries(c, servers)
 	}
+	l.checkLabels(c, servers, entries)
 	c.Agents = knownAgents(c.Workspaces, c.Principals)
 	c.chooseDefaults(root)
 	l.checkAuth(root, c)
@@ -184,6 +185,7 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 	if named {
 		c.Policy = l.compilePolicy(access, c, entries)
 	}
+	l.checkCountedAlone(limits, c)
 	l.checkApprovals(rules, people, c)
 	l.warnUnmatched(root, limits, workspaces, people, c)
 	l.warnUnmatchedHooks(hooks, c)
@@ -270,14 +272,11 @@ func (l *loader) compilePolicy(file policy.Source, c *Config, entries []toolfile
 		l.report.Add(f)
 		return nil
 	}
-	if c.Tools == nil {
-		entries = nil // conditions cannot be checked against schemas that are faulty
+	var tools []condition.Tool
+	if c.Tools != nil { // else conditions cannot be checked against schemas that are faulty
+		tools = conditionTools(entries, c.Tools)
 	}
-	tools := make([]condition.Tool, len(entries))
-	for i, e := range entries {
-		tools[i] = condition.Tool{Name: e.Definition.Name, InputSchema: e.Definition.InputSchema, Open: e.Definition.Open}
-	}
-	loaded, warnings, err := policy.Load(file, tools, c.Workspaces)
+	loaded, warnings, err := policy.Load(file, tools, c.Workspaces, c.Threads.Labels...)
 	for _, w := range warnings {
 		if w.UnknownTool && l.toolsOfRequests {
 			continue
@@ -289,6 +288,27 @@ func (l *loader) compilePolicy(file policy.Source, c *Config, entries []toolfile
 		l.addPolicyErrors(file.File, err)
 	}
 	return loaded
+}
+
+// conditionTools are tools as conditions see them.
+func conditionTools(entries []toolfile.Tool, registered *registry.Registry) []condition.Tool {
+	secret := map[string][]*registry.Entry{}
+	if registered.HasSecrets() {
+		for _, e := range registered.Entries() {
+			secret[e.Name()] = append(secret[e.Name()], e)
+		}
+	}
+	tools := make([]condition.Tool, len(entries))
+	for i, e := range entries {
+		versions := secret[e.Definition.Name]
+		tools[i] = condition.Tool{
+			Name: e.Definition.Name, InputSchema: e.Definition.InputSchema, Open: e.Definition.Open,
+			Secret: func(name string) bool {
+				return slices.ContainsFunc(versions, func(e *registry.Entry) bool { return e.Secret([]string{name}) })
+			},
+		}
+	}
+	return tools
 }
 
 // addPolicyErrors adds each error that err joins.

@@ -15,9 +15,10 @@ type Principal struct {
 	KeySHA256 string   `key:"key_sha256"` // lower-case hex
 	Agents    []string `key:"agents" of:"agents"`
 	Workspace string   `key:"workspace" of:"a workspace"`
-	Projects  []string `key:"projects" of:"projects"`                  // of the workspace
-	Operator  bool     `key:"operator" of:"whether it is an operator"` // may use the admin listener
-	Approves  []string `key:"approves" of:"rules of approval"`         // the rules by which it may approve calls of others
+	Projects  []string `key:"projects" of:"projects"`                               // of the workspace
+	Operator  bool     `key:"operator" of:"whether it is an operator"`              // may use the admin listener
+	OneThread bool     `key:"one_thread" of:"whether all its calls are one thread"` // whatever its requests say
+	Approves  []string `key:"approves" of:"rules of approval"`                      // the rules by which it may approve calls of others
 }
 
 // readPrincipals reads the principals file.

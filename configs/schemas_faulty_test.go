@@ -52,7 +52,9 @@ var beyondSchemas = map[string][]string{
 		"servers-twice", "store-min-redis-replicas-beside-nothing", "store-replicas-beside-file",
 		"tests-expect-allow-without-arguments", "tests-expect-always-with-arguments", "tests-name-twice",
 		"tool-names-collide", "tool-twice-across-files", "tool-twice-in-one-file", "tool-twice-without-version",
-		"traces-header-twice", "budgets-twice", "prices-twice",
+		"traces-header-twice", "budgets-twice", "prices-twice", "threads-default-labels-unknown", "threads-default-labels-without-labels",
+		"threads-keep-labels-below-idle", "tool-labels-argument", "tool-labels-twice", "tool-labels-unknown", "tool-labels-without-list",
+		"servers-labels-unknown",
 	},
 	"it compares what a text means (a duration, an address, a URL, a count of bytes) with a bound or a form that no pattern says": {
 		"hooks-header-own", "hooks-pattern-long", "hooks-pattern-look", "hooks-pattern-nothing", "hooks-timeout",
@@ -65,6 +67,7 @@ var beyondSchemas = map[string][]string{
 		"servers-env-no-place", "servers-timeout", "tool-name-too-long", "tool-run-address-prefix",
 		"servers-start-timeout-long", "tool-run-max-age", "tool-run-timeout-too-long", "tool-run-url-broken", "tool-run-url-user-info",
 		"traces-timeout-too-long", "budgets-money-much", "budgets-money-zero", "budgets-project", "budgets-zone",
+		"threads-idle-short", "tool-labels-host",
 	},
 	"it is in the schema of a tool, which is not judged by the schema of its file but by that of schemas": {
 		"json-schema-bad-type", "tool-output-schema-bad-type", "tool-schema-bad-type",

@@ -64,6 +64,8 @@ type Settings struct {
 	Audit `key:"audit" restart:""`
 	// Where calls and idempotency keys are kept.
 	Store Store `key:"store" restart:""`
+	// Threads, for rows of the policy that read what a thread has done (see docs/threads.md).
+	Threads Threads `key:"threads" example:""`
 	// For tools that take a call and answer it later, by calling back.
 	Callbacks Callbacks `key:"callbacks" example:""`
 	// What the gateway tells others of itself.
@@ -233,6 +235,7 @@ func defaultSettings() Settings {
 		Telemetry:      Telemetry{Traces: defaultTraces(), CallLabels: telemetry.CallLabels{MaxSeries: 1000}},
 		Log:            Log{RequestLogRatio: 1},
 		Store:          defaultStore(),
+		Threads:        defaultThreads(),
 	}
 }
 

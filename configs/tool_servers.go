@@ -67,6 +67,7 @@ func readToolServer(n document.Node) lockfile.Server {
 				s.Effects[key.Value] = effect
 			})
 		}),
+		document.Field("labels", func(n document.Node) { readLabels(n, &s.Labels) }),
 		document.Field("boundaries", func(n document.Node) { readBoundaries(n, &s.Boundaries) }),
 		document.Texts("addresses", "addresses or prefixes", &s.Addresses).Matching(toolfile.AddressPattern),
 		document.Duration("timeout", "how long an answer may take", &s.Timeout),
@@ -168,13 +169,25 @@ func (l *loader) readLockfiles(c *Config, servers document.Node) []toolfile.Tool
 				continue
 			}
 			entries = append(entries, toolfile.Tool{Definition: registry.Tool{
-				Name: s.ToolName(p.Name), Version: p.Version, Description: wrapper.EscapeHidden(p.Description), Effect: s.Effects[p.Name],
+				Name: s.ToolName(p.Name), Version: p.Version, Description: wrapper.EscapeHidden(p.Description), Effect: s.Effects[p.Name], Labels: labelsOf(s),
 				InputSchema:  l.bounded(s, serverAt(servers, number), p.Name, file, toolfile.VisibleSchema(nodes[i], "input_schema", p.InputSchema)),
 				OutputSchema: toolfile.VisibleSchema(nodes[i], "output_schema", p.OutputSchema), Run: s.Run(p),
 			}, Node: func(*document.Report) document.Node { return nodes[i] }})
 		}
 	}
 	return entries
+}
+
+// labelsOf are the labels of each tool of a server; nil where it states none.
+func labelsOf(s *lockfile.Server) []registry.Label {
+	if s.Labels == nil {
+		return nil
+	}
+	labels := make([]registry.Label, len(s.Labels))
+	for i, name := range s.Labels {
+		labels[i].Name = name
+	}
+	return labels
 }
 
 // warnUnusedEffects warns of effects that no tool has.

@@ -26,7 +26,8 @@ type Admission struct {
 	takesUp          string          // the approval that its call takes up; see TakeUp
 	repeat           approval.Repeat // of that approval
 	constraints      Constraints
-	brought          *broughtTools // by the request; nil: none
+	brought          *broughtTools  // by the request; nil: none
+	labels           *broughtLabels // by the request and what its provider runs; nil: they are not noted
 }
 
 // Admit admits a request or returns the reason for its refusal, as the first step of every

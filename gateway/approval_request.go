@@ -24,7 +24,7 @@ func (c *Call) NewApproval() (approval.Approval, audit.Record, error) {
 		asks = c.decision.Asks
 	}
 	a, err := approval.Open(approval.Approval{
-		ID: c.id, Call: call, Rules: asks, Rows: consent.ShownRows(c.decision.Rows), Config: c.config.Digest, Repeat: c.repeat(),
+		ID: c.id, Call: call, Rules: asks, Rows: consent.ShownRows(c.decision.Rows), Config: c.config.Digest, Ledger: c.storedLedger(), Repeat: c.repeat(),
 	}, c.config.Approvals, c.kernel.deps.Now())
 	if err != nil {
 		return approval.Approval{}, audit.Record{}, err

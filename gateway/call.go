@@ -44,6 +44,7 @@ type judgement struct {
 	checked   bool             // no call is made: nothing is counted
 	scope     scope            // of nothing where nothing is judged
 	asks      map[string]*Call // by their digests, its calls for which people are asked
+	past      *past            // nil: none of its calls uses threads
 	request   Request          // without its inputs
 }
 
@@ -83,6 +84,7 @@ type Call struct {
 	outlook policy.Outlook // of a call that is foreseen
 	project *policy.Project
 	lease   ratelimit.Lease
+	past    *inPast // nil: it uses no threads
 
 	answersSHA256 string             // the digest of its request state and answers
 	unanswered    *elicit.Unanswered // the questions of its tool that it does not answer

@@ -38,7 +38,7 @@ func checkApproval(ctx context.Context, c *Call) error {
 	switch {
 	case err != nil:
 		return err
-	case c.judgement.asks[digest] != nil && !byGrants:
+	case c.judgement.asks[digest] != nil && c.judgement.asks[digest] != c && !byGrants:
 		if first := c.judgement.asks[digest]; first.refused != nil { // nobody is asked for it, either
 			first.refused = consent.RefuseTwice(c.WrittenName())
 		}

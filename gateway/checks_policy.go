@@ -2,11 +2,9 @@ package gateway
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/policy"
-	"github.com/callgate/callgate/refusal"
 )
 
 // checkReach is the first step of the stage permission: an agent that could never use the
@@ -26,9 +24,12 @@ func checkReach(_ context.Context, c *Call) error {
 	return nil
 }
 
-// checkPermission is the second step: the agent may make this very call. Only a condition
+// checkPermission is the second step: the agent may make this very call, in this thread. Only a condition
 // reads its arguments.
 func checkPermission(ctx context.Context, c *Call) error {
+	if err := c.readPast(ctx); err != nil {
+		return err
+	}
 	if reach, err := c.reachOf(c.tool); err != nil || reach == policy.Always {
 		c.settled = err == nil
 		return err
@@ -42,8 +43,7 @@ func checkPermission(ctx context.Context, c *Call) error {
 		c.decision = decision
 		return nil
 	}
-	return refusal.New(refusal.PermissionDenied, fmt.Sprintf(
-		"You may use %s here, but not with these arguments. The policy of this project decides, and trying again will not change it.", c.WrittenName()))
+	return c.denied(&decision)
 }
 
 // foreseePermission is checkPermission for a call whose arguments nobody has. What depends on them
@@ -63,10 +63,17 @@ func (c *Call) policyRequest(arguments map[string]any) policy.Request {
 // permit asks the policy of the call. Each call is counted once, as the policy decides it.
 func (c *Call) permit(ctx context.Context, arguments map[string]any) (policy.Decision, error) {
 	r := c.policyRequest(arguments)
+	permit := c.config.Policy.PermitCounted
 	if c.checked || c.rejudged {
-		return c.config.Policy.Permit(ctx, r)
+		permit = c.config.Policy.Permit
 	}
-	return c.config.Policy.PermitCounted(ctx, r)
+	if c.past == nil {
+		return permit(ctx, r)
+	}
+	r.Past = c.view(c.judgement.past.kept)
+	d, err := permit(ctx, r)
+	c.past.saw = r.Past.Saw()
+	return d, err
 }
 
 // decidingRows are the policy rows that decided, as file:line; none where no row matched, or the

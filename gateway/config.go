@@ -47,12 +47,23 @@ type Config struct {
 	// ApprovalPages is the part before the id in the URL at which people decide an
 	// approval; empty: there is none.
 	ApprovalPages string
-	Digest        string // of the configuration
+	// Threads says what calls are to the threads that conditions of the policy ask for.
+	Threads Threads
+	Digest  string // of the configuration
 
+	asked            *asked            // of the past by conditions; nil: nothing
 	places           *places           // of Workspaces
 	openAINames      *registry.NameMap // of the tools, to OpenAI's alphabet
 	oxpNames         *registry.NameMap // likewise, to OXP's
 	maxCallbackBytes int64             // the longest result of a tool that calls back
+}
+
+// Threads says what calls are to threads.
+type Threads struct {
+	// DefaultLabels are those of tools that state none.
+	DefaultLabels []string
+	// ShareUnnamed says that all requests of a caller that name no thread are one; else they are in none.
+	ShareUnnamed bool
 }
 
 // runCallback is the type of tools that only accept a call.
@@ -79,6 +90,9 @@ func (s *Config) prepare() (*Config, error) {
 	own := *s
 	own.openAINames, own.oxpNames, own.maxCallbackBytes = wire, ids, answer
 	own.places = newPlaces(s.Workspaces, s.Policy, s.Tools.Len())
+	if own.asked, err = newAsked(&own); err != nil {
+		return nil, err
+	}
 	return &own, nil
 }
 

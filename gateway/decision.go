@@ -40,11 +40,15 @@ func (d *Decision) Refusal() *refusal.Error {
 	return nil
 }
 
-// Release gives back the concurrency slots that the decision holds. It is safe
-// to call twice.
+// Release gives back the concurrency slots that the decision holds, and takes away what calls that nobody runs have added
+// to their thread. It is safe to call twice.
 func (d *Decision) Release() {
+	refused := d.firstRefused() != nil
 	for _, c := range d.calls {
 		c.lease.Release()
+		if c.past != nil && !d.approved.Load() && (!c.recorded || !refused) { // else its outcome is still to be recorded
+			c.undo(nil)
+		}
 	}
 }
 
@@ -85,6 +89,9 @@ func (d *Decision) check(ctx context.Context, checks []check) Report {
 		d.run(ctx, checks, true)
 	}
 	report := d.report().Reports[0]
+	if d.calls[0].past != nil {
+		report.Thread = "empty"
+	}
 	report.Stages, report.Rows = d.calls[0].times.Report(report.Refusal), d.calls[0].decidingRows(ctx)
 	return report
 }

@@ -40,15 +40,16 @@ type Request struct {
 	// trace that it is part of. They are recorded, and passed to tools that keep
 	// conversations.
 	ID, Thread, TraceID string
-	// Together names what calls belong to together where Thread is absent: a run of a model, a
-	// session. Tools that keep conversations get it in the place of Thread; no rule and no
-	// record goes by it.
+	// Session names the session of the request, which is its thread where Thread is absent.
+	Session string
+	// Together names the run of a model whose calls belong together where there is no thread. Tools that
+	// keep conversations get it in the place of one; no rule and no record goes by it.
 	Together string
 	// AsksCaller says that the face asks the caller about calls under rules that callers answer,
 	// although they take no forms.
 	AsksCaller bool
-	// Ancestors are the threads that Thread came from, the oldest first, and User is the
-	// person the conversation is for. No check uses them.
+	// Ancestors are the threads that Thread came from, the oldest first: conditions of the policy ask what
+	// that one has done, with all that came from it. User is the person the conversation is for.
 	Ancestors []string
 	User      string
 	// ParentID is the caller's span in that trace (W3C Trace Context), and Sampled
@@ -62,6 +63,7 @@ type Request struct {
 	Judged *Judged
 
 	identified *identified // by Identify; if nil, the judgement identifies the caller
+	ledger     string      // of the thread of a call that was judged before; see judgement.ledger
 }
 
 // Mode selects who runs the calls of a decision.

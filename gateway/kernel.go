@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"crypto/rand"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/callgate/callgate/gateway/hook"
 	"github.com/callgate/callgate/gateway/journal"
 	"github.com/callgate/callgate/gateway/trace"
+	"github.com/callgate/callgate/history"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
@@ -25,6 +27,10 @@ type Deps struct {
 	Questions QuestionReader
 	// Consents tells what people have said to calls that need their approval; nil: nothing.
 	Consents consent.Reader
+	// Ledger keeps what threads have done, and Secret returns that of the values by which conditions count, nil where it
+	// is not known yet; a nil function is one of this process.
+	Ledger Ledger
+	Secret func() *history.Secret
 	// NoApprovers says that nobody but the caller can be asked for approvals: people have no
 	// listener where they could decide. A call that needs others is refused, and not asked for.
 	NoApprovers bool
@@ -98,6 +104,13 @@ func NewWithDoor(config *Config, deps Deps) (*Kernel, Door, error) {
 	}
 	if deps.NewID == nil {
 		deps.NewID = newCallID
+	}
+	if deps.Secret == nil {
+		own, err := history.NewSecret([]byte(rand.Text() + rand.Text()))
+		if err != nil {
+			return nil, Door{}, err
+		}
+		deps.Secret = func() *history.Secret { return own }
 	}
 	k := &Kernel{deps: deps, onArguments: slices.DeleteFunc(slices.Clone(judge), func(c check) bool { return !c.arguments })}
 	var recorded func(bool, time.Duration)

@@ -66,6 +66,7 @@ var (
 		{stage: refusal.Approval, run: checkText, takes: true, waits: true, applies: hasTextHooks, texts: true},
 		{stage: refusal.Approval, run: checkHooks, takes: true, waits: true, applies: hasCallHooks},
 		{stage: refusal.Approval, run: checkApproval, takes: true, waits: true, applies: asksForApproval},
+		{stage: refusal.Permission, run: reserve, takes: true, waits: true, applies: reserves},
 		{stage: refusal.Log, run: recordDecision, takes: true, waits: true},
 	}
 )

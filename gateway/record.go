@@ -59,6 +59,7 @@ func (d *Decision) recordRest(ctx context.Context) {
 func (c *Call) RecordNotRun(refused *refusal.Error) {
 	r := c.Outcome(audit.Refused)
 	r.Outcome, r.Stage, r.Code = audit.Failed, refused.Stage, refused.Code
+	c.undo(&r)
 	c.kernel.journal.Outcome(r, nil)
 }
 
@@ -96,6 +97,9 @@ func (c *Call) appendDecision(ctx context.Context, verdict audit.Verdict, refuse
 		if errors.As(refused.Cause, &by) {
 			r.Limit = by.Limit()
 		}
+	}
+	if err := c.recordPast(ctx, &r); err != nil {
+		return err
 	}
 	r.Micros = c.kernel.deps.Now().Sub(c.started).Microseconds()
 	if err := c.kernel.journal.Write(ctx, r); err != nil {

@@ -60,7 +60,7 @@ func (a *Admission) TakeUp(by *approval.Approval) *Admission {
 	own := *a
 	own.takesUp, own.repeat = by.ID, by.Repeat
 	own.request.Subject = Subject{Agent: by.Agent, Workspace: by.Workspace, Project: by.Project}
-	own.request.Thread, own.request.User = by.Thread, by.User
+	own.request.Thread, own.request.User, own.request.ledger = by.Thread, by.User, by.Ledger
 	own.statesAgent, own.paid = true, true
 	return &own
 }

@@ -16,6 +16,9 @@ type Report struct {
 	Call    *PassedCall `json:"call,omitempty"`
 	// Approval names the rules by which people must approve the call; Check does not ask them.
 	Approval []string `json:"approval,omitempty"`
+	// Thread is "empty" where conditions of the policy ask what the thread of the call has done: Check judges it in one that
+	// has done nothing.
+	Thread string `json:"thread,omitempty"`
 	// Refusal is why this input is refused; nil where only another one of the same
 	// answer is.
 	Refusal *refusal.Error      `json:"error,omitempty"`

@@ -70,6 +70,8 @@ var faults = []fault{
 	{"validateArguments", "an argument's type", refusal.Schema, refusal.WrongType, "", func(a *attempt) { a.wrongType = true }, anyWay},
 	{"checkAnswers", "an answer to nothing", refusal.Schema, refusal.InvalidValue, "", func(a *attempt) { a.state = "call_none" }, judged | admitted | checked},
 	{"checkPermission", "a condition", refusal.Permission, refusal.PermissionDenied, "not with these arguments", func(a *attempt) { a.amount = 1000 }, anyWay},
+	{"checkPermission", "no thread", refusal.Permission, refusal.ThreadRequired, "", func(a *attempt) { a.threadless = true }, anyWay &^ checked},
+	{"checkPermission", "the past is away", refusal.Permission, refusal.ThreadsUnavailable, "", func(a *attempt) { a.pastAway = true }, anyWay &^ checked},
 	{"charge", "rate", refusal.Rate, refusal.RateLimited, "", func(a *attempt) { a.spent = true }, anyWay &^ checked},
 	{"charge", "slots", refusal.Rate, refusal.ConcurrencyLimited, "", func(a *attempt) { a.held = true }, anyWay &^ checked},
 	{"charge", "no limiter", refusal.Rate, refusal.LimiterUnavailable, "", func(a *attempt) { a.away = true }, anyWay &^ checked},
@@ -81,6 +83,7 @@ var faults = []fault{
 	{"checkBoundary", "a path outside", refusal.Project, refusal.BoundaryViolation, "", func(a *attempt) { a.outside = true }, anyWay},
 	{"checkHooks", "a hook denies", refusal.Approval, refusal.HookDenied, "quiet", func(a *attempt) { a.hooked = true }, anyWay &^ checked},
 	{"checkApproval", "nobody has approved it", refusal.Approval, refusal.ApprovalRequired, "", func(a *attempt) { a.asked = true }, anyWay &^ checked},
+	{"reserve", "no room for the thread", refusal.Permission, refusal.ThreadsFull, "", func(a *attempt) { a.threadsFull = true }, anyWay &^ checked},
 	{"recordDecision", "no log", refusal.Log, refusal.AuditUnavailable, "", func(a *attempt) { a.silent = true }, anyWay &^ checked},
 	{"execute", "no store", refusal.Execute, refusal.StoreUnavailable, "", func(a *attempt) { a.storeAway = true }, anyWay &^ checked},
 	{"execute", "the tool fails", refusal.Execute, refusal.ToolFailed, "", func(a *attempt) { a.fails = true }, anyWay &^ checked},
@@ -206,6 +209,9 @@ func (w *world) byNativeFace(t *testing.T) (refusal.Stage, refusal.Code, string)
 	if w.badRequest {
 		members["more"] = "1"
 	}
+	if request.Thread != "" {
+		members["thread"] = request.Thread
+	}
 	body, err := json.Marshal(members)
 	if err != nil {
 		t.Fatal(err)
@@ -255,6 +261,9 @@ func (w *world) untouched(t *testing.T, name string, way ways, first fault, inde
 	if w.engine.runs.Load() != runs || w.store.writes != writes || w.limits.takes != takes {
 		t.Errorf("%s: the tool ran %d times, the store was written to %d times and the limiter asked %d times; want %d, %d and %d",
 			name, w.engine.runs.Load(), w.store.writes, w.limits.takes, runs, writes, takes)
+	}
+	if kept := w.ledger.kept; kept != 0 && runs == 0 {
+		t.Errorf("%s: %d calls that did not run are counted", name, kept)
 	}
 	// A call that is refused behind the limits gives its slot back, not its tokens.
 	for _, lease := range w.holds {

@@ -14,6 +14,7 @@ import (
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/gateway/hook"
+	"github.com/callgate/callgate/history"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/internal/testkit/facetest"
 	"github.com/callgate/callgate/policy"
@@ -47,6 +48,8 @@ type attempt struct {
 	foreignProject, noProject  bool
 	closedProject              bool
 	outside                    bool
+	threadless                 bool // the request names no thread
+	pastAway, threadsFull      bool // of the ledger
 	hooked                     bool // an argument has what a hook denies
 	asked                      bool // by a row of the policy
 	silent                     bool // the journal takes nothing
@@ -88,7 +91,7 @@ func orderConfigs(t testing.TB) map[bool]*configs.Config {
 	for _, denied := range []bool{false, true} {
 		files := orderFiles(denied)
 		c := *facetest.Config(t, files)
-		asking := files["policy.csv"] + `p, Analyst, *, acts, "has(args.note) && args.note == 'ask'", ask:board` +
+		asking := files["policy.csv"] + `p, Analyst, *, acts, "has(args.note) && args.note == 'count' && thread.calls('acts') > 0", deny` + "\n" + `p, Analyst, *, acts, "has(args.note) && args.note == 'ask'", ask:board` +
 			"\np, Analyst, *, acts, args.amount > 100, deny\n# end\n" // a row that asks permits too
 		loaded, _, err := policy.Load(policy.Source{File: "policy.csv", Data: []byte(asking)}, nil, nil)
 		if err != nil {
@@ -187,6 +190,39 @@ func (s *boundedName) Dispatch(ctx context.Context, id string, task store.Task) 
 	return s.Memory.Dispatch(ctx, id, task)
 }
 
+// keptCalls is a ledger that counts what is kept of calls.
+type keptCalls struct {
+	gateway.Ledger // of nothing else
+	away, full     bool
+	kept           int
+}
+
+func (l *keptCalls) Past(context.Context, store.ThreadKeys) (history.Past, error) {
+	if l.away {
+		return history.Past{}, errors.New("the ledger is away")
+	}
+	now := time.Now()
+	return history.Past{Thread: history.Begin(now), Caller: history.Begin(now), Now: now}, nil
+}
+
+func (l *keptCalls) Reserve(ctx context.Context, of store.ThreadKeys, decide func(history.Past) ([]history.Adds, error)) (all []store.Reserved, err error) {
+	if l.full {
+		return nil, store.ErrFull
+	}
+	past, _ := l.Past(ctx, of)
+	adds, err := decide(past)
+	for _, a := range adds {
+		l.kept++
+		all = append(all, store.Reserved{Adds: a, Turn: uint64(l.kept)})
+	}
+	return all, err
+}
+
+func (l *keptCalls) Release(context.Context, store.ThreadKeys, history.Adds) (store.Reserved, error) {
+	l.kept--
+	return store.Reserved{}, nil
+}
+
 // world is what one attempt meets, and what is left of it afterwards.
 type world struct {
 	attempt
@@ -195,13 +231,14 @@ type world struct {
 	journal *journal
 	store   *boundedName
 	limits  *limits
+	ledger  *keptCalls
 	holds   []ratelimit.Lease // slots that others hold
 }
 
 // meet builds the world of an attempt.
 func (a attempt) meet(t testing.TB, of map[bool]*configs.Config) *world {
 	t.Helper()
-	w := &world{attempt: a, journal: &journal{}, store: &boundedName{Memory: store.NewMemory(time.Now), away: a.storeAway}, limits: newLimits(t)}
+	w := &world{attempt: a, journal: &journal{}, store: &boundedName{Memory: store.NewMemory(time.Now), away: a.storeAway}, limits: newLimits(t), ledger: &keptCalls{away: a.pastAway, full: a.threadsFull}}
 	w.engine = &engine{answer: func(context.Context, tool.Call) (tool.Result, error) {
 		var err error
 		if a.fails {
@@ -221,7 +258,7 @@ func (a attempt) meet(t testing.TB, of map[bool]*configs.Config) *world {
 		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Workspaces: c.Workspaces, Agents: c.Agents, Limits: w.limits.of,
 		AgentRequired: a.agentRequired, Identity: knows{"k": principal}, Digest: c.Digest, Hooks: denying(t, "hush"),
 	}
-	w.kernel = kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: w.limits, Journal: w.journal}, Engine: w.engine, Store: w.store})
+	w.kernel = kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: w.limits, Journal: w.journal, Ledger: w.ledger}, Engine: w.engine, Store: w.store})
 	if a.quarantined {
 		w.kernel.Quarantine(map[string]bool{"acts": true})
 	}
@@ -300,9 +337,12 @@ func (a attempt) completion() string {
 
 // request is how the attempt is asked for.
 func (a attempt) request() gateway.Request {
-	r := gateway.Request{Credential: "k", Subject: gateway.Subject{Agent: "Analyst", Workspace: "acme", Project: "alpha"}}
+	r := gateway.Request{Credential: "k", Thread: "t", Subject: gateway.Subject{Agent: "Analyst", Workspace: "acme", Project: "alpha"}}
 	if a.badCredential {
 		r.Credential = "another"
+	}
+	if a.threadless {
+		r.Thread = ""
 	}
 	if a.agent != "" {
 		r.Agent = a.agent

@@ -7,11 +7,17 @@ import (
 	"github.com/callgate/callgate/store"
 )
 
-// Together names what the calls of this admission belong to together where their request names
-// no thread: a run of a model, a session.
+// Together names the run that the calls of this admission belong to.
 func (a *Admission) Together(id string) *Admission {
 	own := *a
 	own.request.Together = id
+	return &own
+}
+
+// InSession names the session that the calls of this admission belong to.
+func (a *Admission) InSession(id string) *Admission {
+	own := *a
+	own.request.Session = id
 	return &own
 }
 
@@ -23,7 +29,7 @@ func (a *Admission) Group() string {
 // group is the name by which the tool of the call knows its thread; empty where the call is a
 // thread of its own.
 func (c *Call) group() string {
-	return threads.Group(c.storeScope(), cmp.Or(c.request.Thread, c.request.Together))
+	return threads.Group(c.storeScope(), cmp.Or(c.request.Thread, c.request.Session, c.request.Together))
 }
 
 // ancestorGroups are the groups of the thread's ancestors.

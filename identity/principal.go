@@ -15,6 +15,8 @@ type Principal struct {
 	// Approves names the rules of approval by which it may approve calls of others. It gives
 	// no right to call tools either.
 	Approves []string
+	// OneThread says that all its calls are one thread, whatever its requests say.
+	OneThread bool
 	// Until is until when its credential is accepted; zero: nothing ends it by itself.
 	Until time.Time
 }

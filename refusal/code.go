@@ -73,6 +73,13 @@ const (
 	// Stopped means that an operator has stopped the call, or the request to a model: see package
 	// gateway/stops.
 	Stopped Code = "stopped"
+	// ThreadRequired refuses a call of a tool that uses threads, in no thread. Of the stage request it refuses a
+	// request to a model that offers such a tool.
+	ThreadRequired Code = "thread_required"
+	ThreadClosed   Code = "thread_closed"
+	ThreadsFull    Code = "threads_full"
+	// ThreadsUnavailable means that it cannot be read, or not be kept, what a thread has done.
+	ThreadsUnavailable Code = "threads_unavailable"
 
 	RateLimited        Code = "rate_limited"
 	ConcurrencyLimited Code = "concurrency_limited"
@@ -178,9 +185,13 @@ var codes = map[Code]row{
 	InvalidValue:       {http.StatusUnprocessableEntity, Schema, "the value of an argument is not allowed by the tool's schema", schemaChecks},
 	ToolStarting:       {http.StatusServiceUnavailable, Schema, "the tool's server has not listed its tools since the gateway started", "nothing if it passes; else look at the server: `callgate servers list` and the log say why it does not answer, and `start_timeout` gives a slow program more time"},
 
-	PermissionDenied: {http.StatusForbidden, Permission, "no row of the policy allows the call, or one denies it", "ask `callgate policy explain` which row decides, and change the policy if the call should pass"},
-	ToolQuarantined:  {http.StatusForbidden, Permission, "its server defines the tool otherwise than it was accepted", "see the difference with `callgate servers list`, and accept it with `callgate servers accept` if it is right"},
-	Stopped:          {http.StatusForbidden, Permission, "an operator has stopped the agent, the tool, the principal, the project, the thread, or everything", "see with `callgate stops` who has stopped it and why, and end it with `callgate resume`"},
+	PermissionDenied:   {http.StatusForbidden, Permission, "no row of the policy allows the call, or one denies it", "ask `callgate policy explain` which row decides, and change the policy if the call should pass"},
+	ToolQuarantined:    {http.StatusForbidden, Permission, "its server defines the tool otherwise than it was accepted", "see the difference with `callgate servers list`, and accept it with `callgate servers accept` if it is right"},
+	ThreadRequired:     {http.StatusForbidden, Permission, "the policy, or a label of the tool, is about the thread of a call, and the request names none; where a request to a model offers such a tool, it is refused before the model is asked, with 400", "have the application name the thread, in the header `Callgate-Thread` or the member `thread`, or set `threads.unnamed: shared`"},
+	ThreadClosed:       {http.StatusForbidden, Permission, "the thread was closed", "have the application begin another thread"},
+	ThreadsFull:        {http.StatusServiceUnavailable, Permission, "as many threads are kept as there is room for, in all or for one caller, and a new one would push out what others have done", "see who begins so many threads; they go `threads.idle` after their last call"},
+	ThreadsUnavailable: {http.StatusServiceUnavailable, Permission, "what the thread has done cannot be read or kept", lookAtStore},
+	Stopped:            {http.StatusForbidden, Permission, "an operator has stopped the agent, the tool, the principal, the project, the thread, or everything", "see with `callgate stops` who has stopped it and why, and end it with `callgate resume`"},
 
 	RateLimited:        {http.StatusTooManyRequests, Rate, "the agent, the tool or the project has used up its rate, or a budget of tokens or money is spent", "raise the limit or the budget in limits.yaml, or leave it: the caller was told when to try again"},
 	ConcurrencyLimited: {http.StatusTooManyRequests, Rate, "too many calls of the agent, the tool or the project run at once", "raise the limit in limits.yaml, or see why calls take so long"},

@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 )
@@ -88,7 +89,12 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Cause }
 
 // Status returns the HTTP status of the refusal.
-func (e *Error) Status() int { return e.Code.Status() }
+func (e *Error) Status() int {
+	if e.Code == ThreadRequired && e.Stage == Request { // the request alone shows it
+		return http.StatusBadRequest
+	}
+	return e.Code.Status()
+}
 
 // Retryable reports whether the same agent may try again: after correcting the completion
 // (stages parse and schema), or after waiting. A canceled request has no client that could.

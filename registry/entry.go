@@ -79,6 +79,9 @@ func (e *Entry) Kind() string { return e.tool.Kind }
 // Effect returns read, idempotent or once.
 func (e *Entry) Effect() string { return e.tool.Effect }
 
+// Labels are what a call adds to its thread; nil: the tool states none. They must not be changed.
+func (e *Entry) Labels() []Label { return e.tool.Labels }
+
 // Run says how the tool is run, with its defaults filled in.
 func (e *Entry) Run() tool.Run {
 	r := e.tool.Run

@@ -30,7 +30,19 @@ type Tool struct {
 	// Open keeps additionalProperties and unevaluatedProperties as the author
 	// wrote them at the root and in its branches; otherwise they are ignored there.
 	Open bool
-	Run  tool.Run
+	// Labels are what a call of it adds to its thread; nil: it states none, and adds those of tools that do not.
+	Labels []Label
+	Run    tool.Run
+}
+
+// Label is one that a call adds to its thread.
+type Label struct {
+	Name string
+	// UnlessHosts are hosts, as a project lists them: a call whose Argument names one of them does not add the
+	// label. Any other does, also one in which no host can be read. Empty: every call adds it.
+	UnlessHosts []string
+	// Argument is the one that names the host, or a URL of it.
+	Argument string
 }
 
 const (

@@ -205,6 +205,8 @@ type Task struct {
 	// Group is the name by which the tool knows the thread of the call, where it is another
 	// than Thread.
 	Group string
+	// Ledger names what is kept of the thread of the call, where the policy asks it.
+	Ledger string
 	// Using are the ids of the approvals and grants that the call passed by. Dispatch
 	// refuses the call unless each of them is still there, and not over; approvals must
 	// not be used, and Dispatch marks them as used, in its own transition. Its errors are

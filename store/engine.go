@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/callgate/callgate/history"
 )
 
 // Engine keeps calls, approvals and grants on a back end. It has their rules: each transition reads
@@ -19,6 +21,12 @@ type Engine struct {
 	own      Bounds    // of one principal
 	steps    sync.Pool // of *step
 	watchers Watchers  // of calls
+
+	terms    atomic.Pointer[history.Terms] // that this gateway keeps
+	kept     atomic.Pointer[history.Keeping]
+	inEpoch  atomic.Pointer[string]
+	noticed  atomic.Pointer[string] // the epoch of the last Renew
+	sweeping sync.Mutex             // of threads: none becomes a stub
 
 	approvalWatchers Watchers
 	evicting         atomic.Bool   // a commit that makes room is under way
@@ -165,13 +173,18 @@ const maxConflicts = 1024
 // change makes one transition: it applies a rule to records as they are, and commits what it has
 // changed. Where the rule refuses, nothing is written.
 func (e *Engine) change(ctx context.Context, rule func(*step) error) error {
+	return e.transition(ctx, false, rule)
+}
+
+// transition is change. Where again is true, nothing that it reads may be out of date.
+func (e *Engine) transition(ctx context.Context, again bool, rule func(*step) error) error {
 	s := e.steps.Get().(*step)
 	if e.process.Wait > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, e.process.Wait)
 		defer cancel()
 	}
-	s.ctx, s.backend, s.process, s.again = ctx, e.backend, &e.process, false
+	s.ctx, s.backend, s.process, s.again = ctx, e.backend, &e.process, again
 	defer func() {
 		s.reset()
 		s.ctx, s.backend = nil, nil
@@ -228,11 +241,14 @@ func (s *step) prepare() (changes bool) {
 			of   Value
 			sign int
 		}{{c.Was.Value, -1}, {c.Now, 1}} {
-			call, ok := side.of.(*Call)
-			if !ok {
-				continue
+			switch of := side.of.(type) {
+			case *Call:
+				s.count(of.Scope.Principal, of.Usage(), side.sign)
+			case *Thread:
+				if !s.process.shared() { // which has no bytes of its own for them
+					s.count(of.Principal, Usage{Total: Amount{1, of.Size()}}, side.sign)
+				}
 			}
-			s.count(call.Scope.Principal, call.Usage(), side.sign)
 		}
 	}
 	clear(s.was)

@@ -45,7 +45,14 @@ var ErrSameNode = errors.New("another gateway has the name of this node: give ea
 // Renew renews the lease of the process. held says that it had one for as long as a lease is.
 func (e *Engine) Renew(ctx context.Context, life time.Duration, mark uint64, epoch string, held bool) error {
 	p := &e.process
-	return e.change(ctx, func(s *step) error {
+	noticed := e.noticed.Load()
+	isNew := epoch != "" && (noticed == nil || *noticed != epoch)
+	err := e.change(ctx, func(s *step) error {
+		if isNew {
+			if err := s.notice(epoch); err != nil {
+				return err
+			}
+		}
 		was, err := get[Lease](s, LeaseRecord, p.Node)
 		if err != nil {
 			return err
@@ -57,6 +64,10 @@ func (e *Engine) Renew(ctx context.Context, life time.Duration, mark uint64, epo
 		e.confirm(lease)
 		return s.put(LeaseRecord, p.Node, lease)
 	})
+	if err == nil && isNew {
+		e.noticed.Store(&epoch)
+	}
+	return err
 }
 
 // Lease returns the last lease of the node; the zero value: it has none.

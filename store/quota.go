@@ -6,6 +6,7 @@ type Bounds struct {
 	Bytes int64 // of arguments and results
 	// PrincipalPercent is the most that one principal has of either.
 	PrincipalPercent int
+	Threads          ThreadBounds
 }
 
 const defaultPrincipalPercent = 25
@@ -27,6 +28,7 @@ func (b Bounds) WithDefaults(calls int, bytes int64) Bounds {
 	if b.PrincipalPercent <= 0 || b.PrincipalPercent > 100 {
 		b.PrincipalPercent = defaultPrincipalPercent
 	}
+	b.Threads = b.Threads.withDefaults()
 	return b
 }
 

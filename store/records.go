@@ -21,6 +21,8 @@ const (
 	GrantRecord                // by its id: *approval.Grant
 	LeaseRecord                // by the name of a node: *Lease
 	StopsRecord                // one: *Stops
+	ThreadRecord               // by its id: *Thread
+	KeepingRecord              // one, without a name: *history.Keeping
 	kinds
 )
 
@@ -86,6 +88,10 @@ const (
 	GrantsWithKey                      // those with a key
 	LapsingIndex                       // grants, by when they are over
 	NodeIndex                          // nodes that have had a lease
+	ThreadIndex                        // threads and callers, by the hour of their last call
+	PrincipalsThreads                  // the same, of a principal
+	StubIndex                          // those of which labels alone are left, likewise
+	PrincipalsStubs                    // the same, of a principal
 	indexNames
 )
 
@@ -139,6 +145,13 @@ func Entries(v Value, to []Entry) []Entry {
 		if !v.Notice.at.IsZero() {
 			to = append(to, Entry{Index{NewsIndex, ""}, rowAt(v.Notice.at, v.ID)})
 		}
+	case *Thread:
+		all, own := ThreadIndex, PrincipalsThreads
+		if v.Stub {
+			all, own = StubIndex, PrincipalsStubs
+		}
+		at := rowAt(v.Last.Truncate(time.Hour), v.ID)
+		to = append(to, Entry{Index{all, ""}, at}, Entry{Index{own, v.Principal}, at})
 	case *Lease:
 		to = append(to, Entry{Index{NodeIndex, ""}, Row{0, v.Node}})
 	case *approval.Grant:

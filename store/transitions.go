@@ -208,7 +208,7 @@ func (t *Task) repeatable() bool { return t.Effect == "read" || t.Effect == "ide
 // Size returns the memory that the texts of a task take, in bytes.
 func (t *Task) Size() int64 {
 	return int64(len(t.Tool) + len(t.Version) + len(t.Agent) + len(t.Effect) + len(t.Arguments) +
-		len(t.Caller) + len(t.RequestID) + len(t.Trace) + len(t.Thread) + len(t.Group) + len(t.Input) + len(t.Config))
+		len(t.Caller) + len(t.RequestID) + len(t.Trace) + len(t.Thread) + len(t.Group) + len(t.Ledger) + len(t.Input) + len(t.Config))
 }
 
 // Size is the number of bytes that a call counts for.

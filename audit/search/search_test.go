@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -347,6 +348,20 @@ func TestParseTime(t *testing.T) {
 	for _, text := range []string{"", "d", "-1h", "-2d", "1.5d", "2026-11-19", "yesterday", "1w", "99999999d", "5"} {
 		if got, err := ParseTime(text, now); err == nil {
 			t.Errorf("%q is taken as %v", text, got)
+		}
+	}
+}
+
+// TestStoryOfAThread: what conditions read and what a call added stand in its story.
+func TestStoryOfAThread(t *testing.T) {
+	var b strings.Builder
+	WriteStory(&b, "call_a", []Found{
+		{Record: audit.Record{Event: audit.Decision, Verdict: audit.ToolCall, CallID: "call_a", Saw: []string{"thread.calls('pay')=3", "thread.labels="}, Adds: []string{"label:untrusted"}}},
+		{Record: audit.Record{Event: audit.Ending, Outcome: audit.Failed, CallID: "call_a", Undo: []string{"label:\x1b[2J"}}},
+	}, nil, nil)
+	for _, want := range []string{`saw +thread\.calls\('pay'\)=3\n +thread\.labels=\n`, `adds +label:untrusted\n`, `undone +label:\\u001b\[2J\n`} {
+		if !regexp.MustCompile(want).MatchString(b.String()) {
+			t.Errorf("expected %s in\n%s", want, b.String())
 		}
 	}
 }

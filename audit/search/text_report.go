@@ -242,6 +242,7 @@ func (s story) decision(r *audit.Record, config *Configuration) {
 		s.line("row", "%s", printable(row))
 	}
 	s.hooks(r)
+	s.past(r)
 	for _, used := range r.Approvals {
 		s.line("approved", "by %s, for %s", printable(used), printable(strings.Join(r.Rules, ", ")))
 	}
@@ -322,6 +323,7 @@ func (s story) ending(r *audit.Record) {
 	s.title(r, text)
 	s.line("took", "%d µs, attempts: %d", r.Micros, r.Attempt)
 	s.hooks(r)
+	s.past(r)
 	if r.Code != "" {
 		s.advice(r.Code)
 	}
@@ -331,6 +333,22 @@ func (s story) ending(r *audit.Record) {
 func (s story) hooks(r *audit.Record) {
 	if len(r.Hooks) > 0 {
 		s.line("hooks", "redacted or denied by %s", printable(strings.Join(r.Hooks, ", ")))
+	}
+}
+
+// past says what conditions have read of the past of the thread, and what the call has added to it.
+func (s story) past(r *audit.Record) {
+	for _, of := range []struct {
+		name  string
+		texts []string
+	}{{"saw", r.Saw}, {"adds", r.Adds}, {"undone", r.Undo}} {
+		for i, text := range of.texts {
+			name := ""
+			if i == 0 {
+				name = of.name
+			}
+			s.line(name, "%s", printable(text))
+		}
 	}
 }
 

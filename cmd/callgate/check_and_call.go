@@ -32,7 +32,7 @@ func checkSubject(s *subject) error {
 		s.Workspace, s.Project = workspace, project
 	}
 	for _, flag := range []struct{ name, value string }{
-		{"agent", s.Agent}, {"workspace", s.Workspace}, {"project", s.Project}, {"finish-reason", s.FinishReason},
+		{"agent", s.Agent}, {"workspace", s.Workspace}, {"project", s.Project}, {"finish-reason", s.FinishReason}, {"thread", s.Thread},
 	} {
 		if len(flag.value) > server.MaxValueBytes {
 			return fmt.Errorf("--%s is longer than %d bytes", flag.name, server.MaxValueBytes)
@@ -81,6 +81,9 @@ func judgeCommand(e env, c *cobra.Command, jsonlUsage string, open func(context.
 	}
 	configFlag(c, &file)
 	subjectFlags(c, &r.Subject)
+	if c.Name() == "call" {
+		c.Flags().StringVar(&r.Subject.Thread, "thread", "", "the `THREAD` that calls are in, for conditions that ask what it has done")
+	}
 	c.Flags().StringVar(&r.Subject.FinishReason, "finish-reason", "", "why the model stopped, as its `REASON`; with length or content_filter the completion is cut")
 	c.Flags().BoolVar(&lines, "jsonl", false, jsonlUsage)
 	return c

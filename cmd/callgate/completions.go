@@ -23,6 +23,7 @@ import (
 type subject struct {
 	Agent, Workspace, Project string
 	FinishReason              string
+	Thread                    string
 }
 
 // completions answers the completions of a file. It is for one goroutine.
@@ -131,7 +132,7 @@ func (r completions) request(b native.Body) gateway.Request {
 			Workspace: cmp.Or(b.Workspace, r.Subject.Workspace),
 			Project:   cmp.Or(b.Project, r.Subject.Project),
 		},
-		ID: requestID(b.ID),
+		ID: requestID(b.ID), Thread: cmp.Or(b.Thread, r.Subject.Thread), Ancestors: b.Ancestors,
 		Inputs: []gateway.Input{{
 			Completion: b.Completion,
 			Truncated:  parser.Truncates(cmp.Or(b.FinishReason, r.Subject.FinishReason)),

@@ -43,7 +43,14 @@ func explainAll(ctx context.Context, e env, c *configs.Config, r policy.Request,
 			return cli.InternalError{Err: err}
 		}
 		rows := []string{}
+		reads, err := c.Policy.Reads(r.Agent, r.Workspace, r.Project, name)
+		if err != nil {
+			return cli.InternalError{Err: err}
+		}
 		row := "it depends on the arguments: add --tool " + name
+		if !reads.None() {
+			row = "it depends on what was done before: add --tool " + name
+		}
 		if may == policy.Asks {
 			row = "people are asked first: add --tool " + name
 		}

@@ -191,12 +191,12 @@ type recordedUse struct {
 	uses        *lab.Uses
 	gateways    map[string]bool
 	decisions   int
-	unknown     int // of them, without arguments that the policy can be asked about
+	unknown     int // of them, without all that the policy reads
 	from, until time.Time
 }
 
-// useOf is the call of a decision, as far as the policy is asked about it, and whether its
-// arguments are known. It is not ok where no policy was asked.
+// useOf is the call of a decision, as far as the policy is asked about it, and whether all is known that
+// the policy reads of it: the log shows no past. It is not ok where no policy was asked.
 func useOf(c *configs.Config, r *audit.Record) (request policy.Request, known, ok bool) {
 	if r.Verdict == audit.Text || r.Tool == "" {
 		return request, false, false
@@ -213,7 +213,8 @@ func useOf(c *configs.Config, r *audit.Record) (request policy.Request, known, o
 		return request, false, true
 	}
 	request.Arguments = arguments
-	return request, true, true
+	reads, err := c.Policy.Reads(r.Agent, r.Workspace, r.Project, r.Tool)
+	return request, err == nil && reads.None(), true
 }
 
 // add adds a decision.
@@ -244,7 +245,7 @@ func (u *recordedUse) head(agent string) []string {
 			u.from.UTC().Format(time.DateTime), u.until.UTC().Format(time.DateTime)),
 	}
 	if u.unknown > 0 {
-		lines = append(lines, fmt.Sprintf("decisions without arguments: %d; each is taken to need every row that may have allowed it", u.unknown))
+		lines = append(lines, fmt.Sprintf("decisions without arguments or past that are read: %d; each is taken to need every row that may have allowed it", u.unknown))
 	}
 	if agent != "" {
 		lines = append(lines, "only rows that are for "+agent+" alone were changed")

@@ -28,7 +28,7 @@ func (l *linter) conditions() {
 		if err != nil {
 			continue // the configuration was loaded: there is none
 		}
-		if !a.ReadsArguments {
+		if !a.ReadsArguments && !a.ReadsPast {
 			l.constant(r)
 			continue
 		}

@@ -5,6 +5,7 @@ package toolfile
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/configs/secret"
+	"github.com/callgate/callgate/policy/boundary"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/tool"
@@ -79,6 +81,7 @@ func readTool(n document.Node) registry.Tool {
 		document.Text("description", "a description", &t.Description),
 		document.Text("kind", "a kind", &t.Kind).Among(registry.Kinds()...),
 		document.Text("effect", "an effect", &t.Effect).Among(registry.Effects()...),
+		document.Field("labels", func(n document.Node) { readLabels(n, &t.Labels) }),
 		document.Bool("open", "whether the root is left as its author closed it", &t.Open),
 		document.Field("input_schema", func(n document.Node) {
 			ReadSchema(n, &t.InputSchema)
@@ -102,7 +105,66 @@ func readTool(n document.Node) registry.Tool {
 			document.Field("parameters", func(n document.Node) { readParameters(n, &t.Run.Parameters) }),
 		),
 	)
+	if !n.Describing() {
+		checkLabelArguments(n, &t)
+	}
 	return t
+}
+
+// hostArgument is the argument that unless_hosts looks at where a label names none.
+const hostArgument = "url"
+
+// readLabels reads what a call of a tool adds to its thread: labels, or mappings of a label and of the hosts
+// that do not bring it.
+func readLabels(n document.Node, into *[]registry.Label) {
+	*into = []registry.Label{}
+	n.List("labels", func(_ int, item document.Node) {
+		var label registry.Label
+		if item.IsMapping() {
+			label.Argument = hostArgument
+			ok := item.Object(
+				document.Text("label", "a label", &label.Name),
+				document.Field("unless_hosts", func(n document.Node) { readUnlessHosts(n, &label.UnlessHosts) }),
+				document.Text("argument", "the argument that names the host, or a URL of it", &label.Argument),
+			)
+			if ok {
+				item.Requires("found a label without %s; expected label and unless_hosts, or the label alone", "label", "unless_hosts")
+			}
+		} else {
+			item.Text("a label", &label.Name)
+		}
+		if slices.ContainsFunc(*into, func(other registry.Label) bool { return other.Name == label.Name }) && label.Name != "" {
+			item.Fail("found the label %q a second time; expected each once", label.Name)
+		}
+		*into = append(*into, label)
+	})
+}
+
+// readUnlessHosts reads hosts as a project lists them.
+func readUnlessHosts(n document.Node, into *[]string) {
+	n.List("hosts", func(_ int, item document.Node) {
+		var host string
+		if item.Text("a host name, *.NAME or an IP address", &host) {
+			if wrong := boundary.HostProblem(host); wrong != "" {
+				item.Fail("%s", strings.Replace(wrong, ", expected", "; expected", 1))
+			}
+		}
+		*into = append(*into, host)
+	})
+	n.NotEmpty("host")
+}
+
+// checkLabelArguments reports labels that look at an argument which the tool does not have.
+func checkLabelArguments(n document.Node, t *registry.Tool) {
+	var schema struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	_ = json.Unmarshal(t.InputSchema, &schema) // what is no schema is reported where it is compiled
+	for i, label := range t.Labels {
+		if _, declared := schema.Properties[label.Argument]; len(label.UnlessHosts) > 0 && !declared {
+			n.At(refusal.Pointer("labels", strconv.Itoa(i))).Fail("found unless_hosts without the argument %q in input_schema; expected argument to name the one with the host, or the URL", label.Argument)
+		}
+	}
 }
 
 // readParameters reads the places of a request's arguments: an argument's place, or a

@@ -33,6 +33,9 @@ func (e *Executor) CloseThread(ctx context.Context, request gateway.Request) err
 	case !a.InProject():
 		return refusal.New(refusal.ProjectMismatch, "No call can be made in the workspace and the project of this request, so there is no thread to close. Name those of the calls of the thread.")
 	}
+	if err := a.CloseThread(ctx); err != nil {
+		return err
+	}
 	principal, group := a.Principal(), a.Group()
 	if !e.closings.Begin(principal) {
 		refused := refusal.New(refusal.Overloaded, "Too many threads are being closed. Close the thread again later.")

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/callgate/callgate/parser"
@@ -50,6 +51,61 @@ func UnknownVersion(tool, version string) error {
 func Denied(tool string) error {
 	return refusal.New(refusal.PermissionDenied, fmt.Sprintf(
 		"You may not use %s here. The policy of this project decides, and trying again will not change it; use another tool, or say what you cannot do.", tool))
+}
+
+// ByLabels refuses a call because of what its thread has read.
+func ByLabels(tool string) error {
+	return refusal.New(refusal.PermissionDenied, fmt.Sprintf(
+		"You may use %s here, but not like this in this thread any more, because of what earlier calls in it have read. Sending it again will not change that; say what you could not do.", tool))
+}
+
+// ByCounts refuses a call that goes beyond what its thread, or its caller, may have.
+func ByCounts(tool string, caller bool) error {
+	why := "this thread has had what it may have"
+	if caller {
+		why = "you have had what you may have for now"
+	}
+	return refusal.New(refusal.PermissionDenied, fmt.Sprintf(
+		"You may use %s here, but not once more like this: %s. Sending it again will not change that; say what you could not do.", tool, why))
+}
+
+// ByResults refuses a call that others must come before. needed is the tool of those, where it can be said, and members are
+// the arguments in which they must be equal.
+func ByResults(tool, needed string, members []string) error {
+	if needed == "" {
+		return refusal.New(refusal.PermissionDenied, fmt.Sprintf(
+			"%s needs an earlier result of another tool in this thread, and there is none. Send that call first, alone, and this one when it has answered.", tool))
+	}
+	same := ""
+	if len(members) > 0 {
+		same = ", for the same " + strings.Join(members, " and ")
+	}
+	return refusal.New(refusal.PermissionDenied, fmt.Sprintf(
+		"%s needs an earlier result of %s in this thread%s. Send that call first, alone, and this one when it has answered.", tool, needed, same))
+}
+
+// ThreadRequired refuses a call in no thread, of a tool that uses threads.
+func ThreadRequired(tool string) *refusal.Error {
+	return refusal.New(refusal.ThreadRequired, fmt.Sprintf("%s needs a thread, and the request names none. Only the application can change that: it must name its thread in the request, or in the header Callgate-Thread.", tool))
+}
+
+// ThreadClosed refuses a call in a thread that was closed.
+func ThreadClosed() error {
+	return refusal.New(refusal.ThreadClosed, "This thread was closed, and this tool cannot be used in it any more. Only the application can begin another one.")
+}
+
+// ThreadsFull refuses a new thread where no more can be kept.
+func ThreadsFull(cause error) error {
+	refused := refusal.New(refusal.ThreadsFull, "Too many threads are kept for this caller, so that no new one can begin. Nothing was executed; try again later.").WithCause(cause)
+	refused.RetryAfterMS = time.Minute.Milliseconds()
+	return refused
+}
+
+// ThreadsUnavailable refuses a call where nobody can say what its thread has done.
+func ThreadsUnavailable(cause error) *refusal.Error {
+	refused := refusal.New(refusal.ThreadsUnavailable, "It could not be found out what this thread has done, so nothing was executed. Retry later; changing the call will not help.").WithCause(cause)
+	refused.RetryAfterMS = time.Second.Milliseconds()
+	return refused
 }
 
 // Quarantined refuses a tool whose current definition was not accepted.

@@ -125,6 +125,7 @@ func newExchange(c *gin.Context, wire Wire, o Options, received server.Request) 
 	if x.Run, err = o.Open(received, admission, x.spec.Wire, model); err != nil {
 		return nil, err
 	}
+	x.Admission = x.Admission.WithLabels()
 	x.MaxAdded = x.spec.MaxBody
 	if err = x.begin(c.GetHeader(HeaderMode), members, c.Request); err != nil {
 		return nil, err
@@ -147,7 +148,19 @@ func newExchange(c *gin.Context, wire Wire, o Options, received server.Request) 
 		}
 	}
 	x.writer = x.dialogue.Writer()
-	return x, x.dialogue.History(c.Request.Context())
+	if err := x.dialogue.History(c.Request.Context()); err != nil {
+		return nil, err
+	}
+	return x, x.requireThread()
+}
+
+// requireThread refuses a request in no thread that offers the model a tool which uses threads, before the model is
+// asked.
+func (x *exchange) requireThread() error {
+	if refused := x.Admission.RequireThread(x.Offer.Tools); refused != nil {
+		return &Failure{Refused: refused}
+	}
+	return nil
 }
 
 // begin checks a request by the rules of its route.
@@ -203,6 +216,9 @@ func (x *exchange) judgeAll(ctx context.Context, reply *Reply, denied *refusal.E
 	}
 	x.asked.tokens = 0
 	for _, a := range reply.Answers {
+		if a.part(Hosted) != nil || a.part(Unknown) != nil {
+			x.Admission.BringsResult("", nil) // its calls may come of what a tool of the provider has said
+		}
 		if a.decision == nil {
 			x.judge(ctx, a, denied)
 		}

@@ -124,6 +124,9 @@ func (o Options) lead(ctx context.Context, wire Leader, p Prompt, v *Conversatio
 	if err := x.SetOffer(nil, nil); err != nil {
 		return nil, nil, err
 	}
+	if err := x.requireThread(); err != nil {
+		return nil, nil, err
+	}
 	added, err := led.Load(p.System, v.Messages, p.Content)
 	if err != nil {
 		return nil, nil, err

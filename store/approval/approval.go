@@ -26,6 +26,8 @@ type Approval struct {
 	Until  time.Time `json:"until"`
 	// Config is the digest of the configuration that asked.
 	Config string `json:"config,omitempty"`
+	// Ledger names what is kept of the thread of the call, where the policy asks it.
+	Ledger string `json:"ledger,omitempty"`
 	// Repeat is the idempotency key that the request brought which asked; zero: none. The call
 	// that runs by the approval takes it, so that the same request again starts no other.
 	Repeat Repeat `json:"repeat,omitzero"`
@@ -179,7 +181,7 @@ func (a *Approval) Validate() error {
 	for _, name := range []string{a.Principal, a.User} {
 		ok = ok && fits(name, maxUser)
 	}
-	for _, name := range slices.Concat([]string{a.Workspace, a.Project, a.Agent, a.Thread, a.Tool, a.Version, a.Definition, a.AnswersDigest, a.Config, a.Ran, a.Repeat.Key, a.Repeat.Digest}, a.Rules, a.Rows) {
+	for _, name := range slices.Concat([]string{a.Workspace, a.Project, a.Agent, a.Thread, a.Tool, a.Version, a.Definition, a.AnswersDigest, a.Config, a.Ledger, a.Ran, a.Repeat.Key, a.Repeat.Digest}, a.Rules, a.Rows) {
 		ok = ok && fits(name, maxName)
 	}
 	for i := range a.Votes {

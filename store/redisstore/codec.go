@@ -2,11 +2,13 @@ package redisstore
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"strconv"
 
+	"github.com/callgate/callgate/history"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/store/approval"
 	"github.com/callgate/callgate/store/internal/codec"
@@ -17,7 +19,7 @@ var errForeignReply = errors.New("Redis answers with something that Callgate has
 // kinds are what the keys of records begin with.
 var kinds = [...]string{
 	store.CallRecord: "call:", store.KeyRecord: "key:", store.AskRecord: "ask:", store.QuestionRecord: "question:",
-	store.GrantRecord: "grant:", store.LeaseRecord: "lease:", store.StopsRecord: "stops:",
+	store.GrantRecord: "grant:", store.LeaseRecord: "lease:", store.StopsRecord: "stops:", store.ThreadRecord: "thread:", store.KeepingRecord: "keeping:",
 }
 
 func recordKey(key store.Key) string {
@@ -37,7 +39,8 @@ var indexes = [...]struct {
 	store.AskedIndex: {name: "asked", untimed: true}, store.ClosingIndex: {name: "closing"}, store.PrincipalsClosing: {name: "closing:", of: true},
 	store.OverIndex: {name: "over"}, store.NewsIndex: {name: "news"},
 	store.GrantIndex: {name: "grants", untimed: true}, store.GrantsWithKey: {"grants:", true, true}, store.LapsingIndex: {name: "lapsing"},
-	store.NodeIndex: {name: "nodes", untimed: true},
+	store.NodeIndex: {name: "nodes", untimed: true}, store.ThreadIndex: {name: "threads"}, store.PrincipalsThreads: {name: "threads:", of: true},
+	store.StubIndex: {name: "stubs"}, store.PrincipalsStubs: {name: "stubs:", of: true},
 }
 
 func indexKey(i store.Index) string {
@@ -98,8 +101,11 @@ func encode(v store.Value) ([]byte, error) {
 		return append(append([]byte{byte(len(notice))}, notice...), record...), nil
 	case *approval.Grant:
 		return approval.Encode(*v)
+	case *store.Thread:
+		head := append(binary.AppendUvarint(nil, uint64(len(v.Principal))), v.Principal...)
+		return append(head, v.Encode()...), nil
 	}
-	return json.Marshal(v) // a question, a lease or stops
+	return json.Marshal(v) // a question, a lease, stops, or since when terms are kept
 }
 
 // decode reads a value that encode has written.
@@ -156,6 +162,16 @@ func decodeValue(key store.Key, head, body []byte) (store.Value, error) {
 	case store.StopsRecord:
 		s := &store.Stops{}
 		return s, decodeJSON(head, s)
+	case store.ThreadRecord:
+		n, used := binary.Uvarint(head)
+		if used <= 0 || n > uint64(len(head)-used) {
+			return nil, errForeignReply
+		}
+		state, err := history.DecodeState(head[used+int(n):])
+		return &store.Thread{ID: key.ID, Principal: string(head[used : used+int(n)]), State: state}, err
+	case store.KeepingRecord:
+		k := &history.Keeping{}
+		return k, decodeJSON(head, k)
 	}
 	l := &store.Lease{}
 	return l, decodeJSON(head, l)

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/history"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/store/approval"
 )
@@ -21,6 +22,7 @@ func FuzzDecode(f *testing.F) {
 		&store.Call{ID: "x", Step: store.Ended, State: store.Done}, &store.Started{Call: "x"}, &store.Asked{Approval: a},
 		&store.Question{Approvals: []string{"x"}}, &approval.Grant{ID: "x", Until: time.UnixMilli(1)}, &store.Lease{Node: "n", Process: "n/1"},
 		&store.Stops{List: []store.Stop{{ID: "x", Agent: "a", Since: time.UnixMilli(1)}}},
+		&store.Thread{ID: "x", Principal: "p", State: history.Begin(time.UnixMilli(1))}, (*history.Keeping)(nil).With("n", nil, time.UnixMilli(1)),
 	} {
 		head, err := encode(value)
 		if err != nil {

@@ -125,6 +125,7 @@ func (r *Store) connect(ctx context.Context) error {
 		s.Close()
 		return redisconn.Describe(err)
 	}
+	r.InEpoch(s.epoch)
 	r.state.Store(&connState{conn: s.conn})
 	return nil
 }

@@ -26,7 +26,9 @@ type Server struct {
 	Effects map[string]string
 	// Boundaries say what arguments must stay within, by the tool's name on the server and the
 	// argument's, as x-boundary in a schema does.
-	Boundaries     map[string]map[string]string
+	Boundaries map[string]map[string]string
+	// Labels are what its tools add to threads; nil: it states none.
+	Labels         []string
 	MaxResultBytes int64
 	MaxAge         time.Duration // callback only
 	// InputRequests are the kinds of questions that its tools may ask the caller; mcp

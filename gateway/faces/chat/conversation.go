@@ -41,15 +41,18 @@ func (d *dialogue) History(ctx context.Context) error {
 // writeNativeHistory writes the history as the application has it: results of its own tools, too.
 func (d *dialogue) writeNativeHistory(ctx context.Context) error {
 	d.messages, d.asCame = make([][]byte, 0, len(d.history)), true
-	names := map[string]string{}
+	calls := map[string]earlierCall{}
 	for i := range d.history {
 		m := &d.history[i]
 		for _, call := range m.calls {
-			names[call.id] = d.RegistryName(call.name)
+			call.name = d.RegistryName(call.name)
+			calls[call.id] = call
 		}
 		raw := m.raw
 		if m.role == "tool" {
-			left, err := d.BroughtResult(ctx, names[m.toolCallID], m.content)
+			call := calls[m.toolCallID]
+			d.Admission.BringsResult(call.name, call.arguments)
+			left, err := d.BroughtResult(ctx, call.name, m.content)
 			if err != nil {
 				return err
 			}
@@ -97,6 +100,7 @@ func (d *dialogue) writeTextHistory(ctx context.Context) error {
 		}
 		for _, call := range m.calls {
 			name := d.RegistryName(call.name)
+			d.Admission.BringsResult(name, call.arguments)
 			line, err := d.WrapBrought(ctx, name, results[call.id])
 			if err != nil {
 				return err

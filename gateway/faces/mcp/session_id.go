@@ -105,6 +105,6 @@ func (r request) readSession() (_ *elicitor, session string, _ *rpcError) {
 func (r *request) inSession(id string) {
 	if id != "" {
 		digest := sha256.Sum256([]byte(id))
-		r.admission = r.admission.Together("session_" + hex.EncodeToString(digest[:16]))
+		r.admission = r.admission.InSession("session_" + hex.EncodeToString(digest[:16]))
 	}
 }

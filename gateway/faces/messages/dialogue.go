@@ -26,6 +26,7 @@ type dialogue struct {
 	changes []toolChange
 	choice  turns.ToolChoice
 	stream  bool
+	brought []rawjson.Object // the calls whose results the history has; nil for what the provider ran
 	// unknownBlock is a content block of a type that is not known in its place.
 	unknownBlock toolUnknown
 
@@ -55,7 +56,7 @@ func (wire) Read(members rawjson.Object, model string) (turns.Dialogue, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.changes, d.unknownBlock = h.changes, h.unknown
+	d.changes, d.unknownBlock, d.brought = h.changes, h.unknown, h.brought
 	return d, nil
 }
 
@@ -133,6 +134,9 @@ func (d *dialogue) Writer() turns.Writer { return &writer{requested: d.model, ru
 // History is of turns.Dialogue. What hooks leave alone stays byte for byte.
 func (d *dialogue) History(ctx context.Context) error {
 	d.narrowOffer()
+	for _, call := range d.brought {
+		d.Admission.BringsResult(d.toolOf(call), call.Get("input"))
+	}
 	if err := d.writeTools(); err != nil {
 		return err
 	}

@@ -39,12 +39,13 @@ func set(names ...string) map[string]bool {
 // history reads the messages in order. Messages of one role in a row are one turn, as the API reads
 // them: an agent writes one for each call, or one for each result.
 type history struct {
-	role    string          // of the turn
-	open    map[string]bool // calls of the turn before, or of the model's own, that are not answered
-	results bool            // nothing but results has come in the turn
-	blocks  int             // of all messages
+	role    string                    // of the turn
+	open    map[string]rawjson.Object // calls of the turn before, or of the model's own, that are not answered
+	results bool                      // nothing but results has come in the turn
+	blocks  int                       // of all messages
 	changes []toolChange
-	unknown toolUnknown // a block of a type that is not known in its place
+	unknown toolUnknown      // a block of a type that is not known in its place
+	brought []rawjson.Object // the calls whose results it has; nil for what the provider ran
 }
 
 // readHistory checks the messages: roles, known blocks, and each call answered once at the
@@ -54,7 +55,7 @@ func readHistory(raw []byte) (*history, error) {
 	if !ok {
 		return nil, bad("messages", "\"messages\" must be a list.")
 	}
-	h := &history{open: map[string]bool{}}
+	h := &history{open: map[string]rawjson.Object{}}
 	count := 0
 	for i, raw := range list {
 		if count = i + 1; count > maxMessages {
@@ -145,13 +146,15 @@ func (h *history) unanswered(param string) error {
 // result reads a tool_result.
 func (h *history) result(block rawjson.Object, param string) error {
 	id, _ := rawjson.String(block.Get("tool_use_id"))
-	if !h.open[id] {
+	call, open := h.open[id]
+	if !open {
 		return bad(param+".tool_use_id", "This result answers no call of the message before it, or one that is answered already.")
 	}
 	if !h.results {
 		return bad(param, "Results of tools must come first in the message.")
 	}
 	delete(h.open, id)
+	h.brought = append(h.brought, call)
 	content := block.Get("content")
 	list, ok := rawjson.Elements(content)
 	if content != nil && !rawjson.IsString(content) && !ok {
@@ -186,11 +189,24 @@ func (h *history) block(role, kind string, block rawjson.Object, param string) e
 	case role == "assistant" && kind == "tool_search_tool_result":
 		h.found(block.Get("content"))
 	}
+	if role == "assistant" && isOfProvider(kind) {
+		h.brought = append(h.brought, nil)
+	}
 	if !blocksByRole[role][kind] && !h.unknown.disguised {
 		_, known := blockTypes[kind]
 		h.unknown = toolUnknown{kind, param, !known && isDisguised(kind)}
 	}
 	return nil
+}
+
+// isOfProvider reports whether a block of the model holds what a tool of the provider said, or is of a type that is
+// not known.
+func isOfProvider(kind string) bool {
+	switch kind {
+	case "text", "thinking", "redacted_thinking", "document", "tool_use", "compaction":
+		return false
+	}
+	return true
 }
 
 // found notes the tools that a search of the provider has loaded.
@@ -204,12 +220,12 @@ func (h *history) found(content []byte) {
 }
 
 // readEarlierCall reads a tool_use of an earlier turn.
-func readEarlierCall(block rawjson.Object, param string, calls map[string]bool) error {
+func readEarlierCall(block rawjson.Object, param string, calls map[string]rawjson.Object) error {
 	id, _ := rawjson.String(block.Get("id"))
-	if id == "" || calls[id] {
+	if _, twice := calls[id]; id == "" || twice {
 		return bad(param+".id", "A call must have an id, and each its own.")
 	}
-	calls[id] = true
+	calls[id] = block
 	if name, _ := rawjson.String(block.Get("name")); name == "" {
 		return bad(param+".name", "A call must have the name of a tool.")
 	}

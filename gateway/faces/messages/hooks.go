@@ -96,17 +96,7 @@ func (h *hookedHistory) block(ctx context.Context, o rawjson.Object) (changed bo
 // call has the hooks see the arguments of a call.
 func (h *hookedHistory) call(ctx context.Context, o rawjson.Object) (bool, error) {
 	id, _ := rawjson.String(o.Get("id"))
-	tool, _ := rawjson.String(o.Get("name"))
-	toolset, _ := rawjson.String(o.Get("toolset_name"))
-	server, _ := rawjson.String(o.Get("server_name"))
-	switch {
-	case toolset != "":
-		tool = h.RegistryName(toolset + "_" + tool)
-	case server != "":
-		tool = server + "." + tool
-	default:
-		tool = h.RegistryName(tool)
-	}
+	tool := h.toolOf(o)
 	h.names[id] = tool
 	return turns.HookMembers(o, func(name string, value []byte) ([]byte, error) {
 		if name != "input" {
@@ -114,4 +104,18 @@ func (h *hookedHistory) call(ctx context.Context, o rawjson.Object) (bool, error
 		}
 		return h.Admission.Hooks().Brought(ctx, hook.Call, tool, value)
 	})
+}
+
+// toolOf is the registry's name of the tool that a call of the history calls.
+func (d *dialogue) toolOf(call rawjson.Object) string {
+	tool, _ := rawjson.String(call.Get("name"))
+	toolset, _ := rawjson.String(call.Get("toolset_name"))
+	server, _ := rawjson.String(call.Get("server_name"))
+	switch {
+	case toolset != "":
+		return d.RegistryName(toolset + "_" + tool)
+	case server != "":
+		return server + "." + tool
+	}
+	return d.RegistryName(tool)
 }

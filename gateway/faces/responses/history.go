@@ -3,7 +3,7 @@ package responses
 // earlierCall is a call of the history that is not answered yet.
 type earlierCall struct {
 	kind, name string
-	arguments  string // of one that its caller was asked about
+	arguments  string // of a function, and of one that its caller was asked about
 	async      bool   // its result may come later
 }
 

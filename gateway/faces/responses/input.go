@@ -30,6 +30,9 @@ func (d *dialogue) readInput(ctx context.Context) error {
 	if !ok {
 		return bad("input", "\"input\" must be a text, or a list of items.")
 	}
+	if d.previous != "" {
+		d.Admission.BringsResult("", nil) // what the provider keeps is not seen
+	}
 	h := history{run: d, open: map[string]earlierCall{}, used: map[string]string{}, answered: map[string]earlierCall{}, unseen: d.previous != ""}
 	for i, value := range list {
 		if i == maxItems {
@@ -96,6 +99,7 @@ func (h *history) readItem(ctx context.Context, raw []byte, o rawjson.Object, pa
 					"can allow items of this caller's own responses by responses.state of the upstream.")
 		}
 		h.unseen = true
+		h.run.Admission.BringsResult("", nil)
 		return as, nil
 	case kind == typeRequest && h.run.asksAt != "":
 		return h.readRequest(o, param)
@@ -124,6 +128,7 @@ func (h *history) checkHosted(kind, param string) error {
 	if of != nil && of.Kind == turns.Hosted {
 		found, key := of.Allowed(rules, &turns.Part{Row: &of.Row})
 		if found == "" {
+			h.run.Admission.BringsResult("", nil)
 			return nil
 		}
 		cure = key
@@ -132,6 +137,7 @@ func (h *history) checkHosted(kind, param string) error {
 	case isDisguisedType(kind):
 		return bad(param+".type", "An item of the type %s is not taken: it is a known type in another spelling. Write the known one.", parser.Quote(kind))
 	case rules.Responses.UnknownItems == upstream.Pass:
+		h.run.Admission.BringsResult("", nil)
 		return nil
 	}
 	return bad(param+".type", "An item of the type %s is not taken here. The operator can allow it, with %s at the upstream %s.",
@@ -173,9 +179,11 @@ func (h *history) readCall(kind string, o rawjson.Object, param string) error {
 	}
 	name, _ := rawjson.String(o.Get("name"))
 	namespace, _ := rawjson.String(o.Get("namespace"))
+	arguments := ""
 	switch kind {
 	case "function_call":
-		arguments, ok := rawjson.String(o.Get("arguments"))
+		var ok bool
+		arguments, ok = rawjson.String(o.Get("arguments"))
 		if arguments == "" {
 			arguments = "{}"
 		}
@@ -198,7 +206,7 @@ func (h *history) readCall(kind string, o rawjson.Object, param string) error {
 	}
 	h.used[id] = kind
 	async := h.run.Route.Rules.Responses.Async && string(o.Get("async")) == "true"
-	h.open[id] = earlierCall{kind: kind, name: h.run.RegistryName(h.run.wireOf(namespace, name)), async: async}
+	h.open[id] = earlierCall{kind: kind, name: h.run.RegistryName(h.run.wireOf(namespace, name)), arguments: arguments, async: async}
 	return nil
 }
 
@@ -219,6 +227,7 @@ func (h *history) readResult(ctx context.Context, kind string, raw []byte, o raw
 	}
 	h.used[id], h.answered[id] = callOf(kind), call
 	delete(h.open, id)
+	h.run.Admission.BringsResult(call.name, []byte(call.arguments))
 	if kind != "function_call_output" && kind != "custom_tool_call_output" {
 		return h.hookOutput(ctx, as, call.name, o) // objects of a form of their own, without a place for another
 	}

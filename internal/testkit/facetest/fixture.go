@@ -69,6 +69,7 @@ func New(t testing.TB, p Options) *Fixture {
 	state := &gateway.Config{
 		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Workspaces: c.Workspaces, Agents: c.Agents,
 		Limits: &ratelimit.Limits{Replicas: 1}, Defaults: gateway.Subject(c.Defaults), AgentRequired: c.AgentRequired, Digest: c.Digest, Hooks: c.Hooks,
+		Threads:   gateway.Threads{DefaultLabels: c.Threads.DefaultLabels, ShareUnnamed: c.Threads.Unnamed == configs.UnnamedShared},
 		Approvals: c.Approvals.Rules, People: everybody(c), ApprovalWait: c.Approvals.Wait,
 	}
 	h := &Fixture{Journal: &Journal{}, Logger: slog.New(slog.NewJSONHandler(&lockedWriter{to: p.Log}, nil))}

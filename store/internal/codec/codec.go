@@ -21,14 +21,16 @@ import (
 // table of its own.
 
 // The versions of records. A call of version 1 has no note, only one of version 3 has used
-// approvals, only one of version 4 a group, and only one of version 5 the node that has decided
-// it: others are written as before, so that an earlier Callgate reads them.
+// approvals, only one of version 4 a group, only one of version 5 the node that has decided
+// it, and only one of version 6 a ledger: others are written as before, so that an earlier Callgate reads them.
 const (
 	codecVersion = 1
 	callVersion  = 2
 	usingVersion = 3
 	groupVersion = 4
 	nodeVersion  = 5
+
+	ledgerVersion = 6
 )
 
 var (
@@ -137,6 +139,9 @@ func (f *fieldCodec) call(c *store.Call) {
 	if f.version >= nodeVersion {
 		f.text(&c.DecidedBy)
 	}
+	if f.version >= ledgerVersion {
+		f.text(&c.Task.Ledger)
+	}
 	c.State, c.Step = store.State(state), store.Step(step)
 }
 
@@ -161,6 +166,8 @@ func (f *fieldCodec) task(t *store.Task) {
 // versionOf is the version to write a call in.
 func versionOf(c *store.Call) byte {
 	switch {
+	case c.Task.Ledger != "":
+		return ledgerVersion
 	case c.DecidedBy != "":
 		return nodeVersion
 	case c.Task.Group != "":
@@ -177,7 +184,7 @@ func appendChecksum(f fieldCodec, at int) []byte {
 }
 
 func verifyChecksum(b []byte) (fieldCodec, error) {
-	if len(b) < 5 || b[0] < codecVersion || b[0] > nodeVersion {
+	if len(b) < 5 || b[0] < codecVersion || b[0] > ledgerVersion {
 		return fieldCodec{}, ErrCorrupt
 	}
 	body := b[:len(b)-4]

@@ -15,7 +15,7 @@ func sample() store.Call {
 		Task: store.Task{
 			Tool: "tool", Version: "1.0.0", Agent: "Analyst", Effect: "once", Arguments: []byte(`{"a":1}`),
 			Caller: "caller", RequestID: "request", Trace: "trace", Thread: "thread", Input: "input", Config: "config",
-			Group: "group", Using: []string{"call_A", "grant_B"},
+			Group: "group", Ledger: "ledger", Using: []string{"call_A", "grant_B"},
 		},
 		Opened: time.UnixMilli(1), Until: time.UnixMilli(2), Ended: time.UnixMilli(1 << 41), Delivered: true, DeliveredByEnding: true, Metadata: []byte("n"), FinishedBy: "a",
 		Answer: store.Answer{Status: 200},
@@ -44,7 +44,7 @@ func TestEveryFieldIsKept(t *testing.T) {
 // A call that was written down before there were notes is read.
 func TestRecordOfVersion1(t *testing.T) {
 	c := sample()
-	c.Metadata, c.Task.Using, c.Task.Group, c.DecidedBy = nil, nil, "", ""
+	c.Metadata, c.Task.Using, c.Task.Group, c.Task.Ledger, c.DecidedBy = nil, nil, "", "", ""
 	f := fieldCodec{out: []byte{codecVersion}, version: codecVersion}
 	f.call(&c)
 	if got, err := DecodeCall(appendChecksum(f, 0)); err != nil || !reflect.DeepEqual(got, c) {

@@ -173,6 +173,9 @@ func (c *Call) tryFinish(ctx context.Context, ending *store.Ending, r *audit.Rec
 		return nil, err
 	}
 	c.Trace().StoreStep(ctx, start, nil)
+	if err := c.AddResult(bounded, r); err != nil {
+		return nil, err
+	}
 	if c.runtime.observer != nil {
 		agent, tool := c.KnownNames()
 		c.runtime.observer.Ended(string(r.Outcome), time.Duration(r.Micros)*time.Microsecond, agent, tool)

@@ -1,0 +1,76 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/internal/testkit/facetest"
+	"github.com/callgate/callgate/refusal"
+)
+
+// TestThreadsOverRestarts: what a thread has done counts behind a restart, with the snapshot and without it; without the key of
+// the values, it is unknown, and so refused.
+func TestThreadsOverRestarts(t *testing.T) {
+	c := facetest.Config(t, map[string]string{
+		"policy.csv":      `p, Analyst, *, math.evaluate, "thread.calls('math.evaluate', {'expression': args.expression}) <= 3", allow` + "\n",
+		"tools.yaml":      "tools: [{name: math.evaluate, run: {type: demo}, input_schema: {type: object, required: [expression], properties: {expression: {type: string}}}}]\n",
+		"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst], roots: [.]}}}}\n",
+	})
+	started := func(t *testing.T, do func(call func(thread string) refusal.Code)) {
+		t.Helper()
+		r, err := Open(t.Context(), c, nil, Options{Logger: slog.New(slog.DiscardHandler), Wait: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		do(func(thread string) refusal.Code {
+			o := r.Executor.Handle(context.Background(), gateway.Request{
+				Subject: gateway.Subject(c.Defaults), Thread: thread,
+				Inputs: []gateway.Input{{Completion: []byte(`{"tool":{"name":"math.evaluate","arguments":{"expression":"1+1"}}}`)}},
+			}, "")
+			return codeOf(o)
+		})
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect := func(got, want refusal.Code) {
+		t.Helper()
+		if got != want {
+			t.Errorf("found %q, expected %q", got, want)
+		}
+	}
+	file := func(name string) string { return filepath.Join(c.DataDir, name) }
+	started(t, func(call func(string) refusal.Code) { expect(call("t"), "") })
+	started(t, func(call func(string) refusal.Code) { expect(call("t"), "") })
+	if err := os.Remove(file(threadsFile)); err != nil {
+		t.Fatal(err)
+	}
+	started(t, func(call func(string) refusal.Code) {
+		// The terms are kept anew, and a thread that began before is not known to them.
+		expect(call("t"), refusal.PermissionDenied)
+		for range 3 {
+			expect(call("u"), "")
+		}
+		expect(call("u"), refusal.PermissionDenied)
+	})
+	if err := os.Remove(file(threadsKey)); err != nil {
+		t.Fatal(err)
+	}
+	started(t, func(call func(string) refusal.Code) {
+		expect(call("u"), refusal.PermissionDenied)
+		expect(call("v"), refusal.PermissionDenied) // it may have been there before
+	})
+}
+
+func codeOf(o calls.Outcome) refusal.Code {
+	if o.Refusal == nil {
+		return ""
+	}
+	return o.Refusal.Code
+}

@@ -1,0 +1,511 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/gateway/consent"
+	"github.com/callgate/callgate/gateway/refuse"
+	"github.com/callgate/callgate/history"
+	"github.com/callgate/callgate/policy"
+	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/store"
+)
+
+// asked is what a configuration asks of the past.
+type asked struct {
+	terms  *history.Terms
+	labels *labels          // nil: no condition reads them
+	fresh  *history.Keeping // by which all terms are known of a thread that has done nothing
+}
+
+// newAsked returns what the conditions of a configuration ask of the past; nil: nothing.
+func newAsked(s *Config) (*asked, error) {
+	terms := s.Policy.Terms()
+	if len(terms) == 0 && !s.Policy.ReadsLabels() {
+		return nil, nil
+	}
+	a := &asked{}
+	if s.Policy.ReadsLabels() {
+		a.labels = newLabels(s.Tools, s.Threads.DefaultLabels)
+	}
+	var err error
+	if a.terms, err = history.NewTerms(terms, policy.Covers); err != nil {
+		return nil, fmt.Errorf("gateway: %w", err)
+	}
+	a.fresh = (*history.Keeping)(nil).With("", a.terms, time.Time{})
+	return a, nil
+}
+
+// Terms are what conditions of the policy ask of the past. uses reports whether they ask anything.
+func (s *Config) Terms() (terms *history.Terms, uses bool, err error) {
+	a, err := newAsked(s)
+	if a == nil {
+		return nil, false, err
+	}
+	return a.terms, true, nil
+}
+
+// uses reports whether a tool uses threads, for an agent in a place: a row that may be about it reads the past, a
+// condition counts it, or it adds labels that conditions read.
+func (a *asked) uses(rows *policy.Policy, of Subject, tool *registry.Entry) (bool, error) {
+	if a == nil {
+		return false, nil
+	}
+	if a.labels != nil && a.labels.adds(tool) || a.terms.Counts(tool.Name()) {
+		return true, nil
+	}
+	reads, err := rows.Reads(of.Agent, of.Workspace, of.Project, tool.Name())
+	return !reads.None(), err
+}
+
+// needsThread reports whether a tool that uses threads cannot do without one: more is asked than what its caller has done.
+func (a *asked) needsThread(rows *policy.Policy, of Subject, tool *registry.Entry) (bool, error) {
+	ofThread := func(t history.Term) bool { return !t.Caller }
+	if a.labels != nil && a.labels.adds(tool) || slices.ContainsFunc(rows.Terms(), func(t history.Term) bool {
+		return ofThread(t) && policy.Covers(t.Tool, tool.Name())
+	}) {
+		return true, nil
+	}
+	reads, err := rows.Reads(of.Agent, of.Workspace, of.Project, tool.Name())
+	return reads.Labels || slices.ContainsFunc(reads.Terms, ofThread), err
+}
+
+// past is the past of the thread and of the caller of an answer, and what its calls add to it. It is made by the first
+// of its calls that uses threads.
+type past struct {
+	of    store.ThreadKeys
+	kept  history.Past
+	calls []*Call // that use threads, in the order of the answer
+	// stale says that the arguments of a call were redacted since the conditions of others were evaluated.
+	stale   bool
+	settled bool // the calls were reserved, or refused
+}
+
+// inPast is a call with what it adds.
+type inPast struct {
+	own      history.Adds
+	saw      []string
+	refused  error          // at the reservation of its answer
+	asksAnew bool           // since people are asked by a rule that was not asked before
+	reserved store.Reserved // what it has added, with the labels that the conversation has brought
+	undone   bool
+}
+
+// keys name what is kept of the thread and of the caller of the request.
+func (c *judgement) keys() store.ThreadKeys {
+	scope := c.storeScope()
+	root := cmp.Or(c.request.Thread, c.request.Session)
+	if len(c.request.Ancestors) > 0 {
+		root = c.request.Ancestors[0]
+	}
+	of := store.KeysOf(scope, "")
+	switch {
+	case c.request.ledger != "":
+		of.Thread = c.request.ledger
+	case c.principal != nil && c.principal.OneThread: // in whatever project it acts
+		of.Thread = store.KeysOf(store.Scope{Principal: scope.Principal}, "all").Thread
+	case root != "":
+		of = store.KeysOf(scope, "thread "+root)
+	case c.config.Threads.ShareUnnamed:
+		of = store.KeysOf(scope, "unnamed")
+	}
+	return of
+}
+
+// storedLedger is the ledger as the store has to keep it: of a call that uses threads.
+func (c *Call) storedLedger() string {
+	if c.past == nil {
+		return ""
+	}
+	return c.judgement.past.of.Thread
+}
+
+// readPast reads, for a call that uses threads, what its thread and its caller have done: once for all calls of the
+// answer.
+func (c *Call) readPast(ctx context.Context) error {
+	uses, err := c.config.asked.uses(c.config.Policy, c.subject, c.tool)
+	if err != nil || !uses {
+		return err
+	}
+	of := c.keys()
+	if of.Thread == "" && !c.checked {
+		if needs, err := c.config.asked.needsThread(c.config.Policy, c.subject, c.tool); needs || err != nil {
+			return cmp.Or(err, error(refuse.ThreadRequired(c.WrittenName())))
+		}
+	}
+	p := c.judgement.past
+	if p == nil {
+		if p, err = c.newPast(ctx, of); err != nil {
+			return err
+		}
+		c.judgement.past = p
+	}
+	if p.kept.Thread != nil && p.kept.Thread.Closed {
+		return refuse.ThreadClosed()
+	}
+	if c.past == nil {
+		c.past = &inPast{}
+		p.calls = append(p.calls, c)
+	} else {
+		p.stale = true
+	}
+	return c.count(p.kept.Now)
+}
+
+// newPast reads the past of an answer. A call that is only checked has a thread that has done nothing.
+func (c *Call) newPast(ctx context.Context, of store.ThreadKeys) (*past, error) {
+	p := &past{of: of}
+	if c.checked {
+		now := c.kernel.deps.Now()
+		p.kept = history.Past{Thread: history.Begin(now), Caller: history.Begin(now), Keeping: c.config.asked.fresh, Now: now}
+		return p, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, StoreWait)
+	defer cancel()
+	var err error
+	p.kept, err = askLedger(ctx, c.kernel, func(l Ledger) (history.Past, error) { return l.Past(ctx, p.of) })
+	return p, err
+}
+
+// count finds what the call adds at a time.
+func (c *Call) count(now time.Time) (err error) {
+	a, own := c.config.asked, &c.past.own
+	*own = history.Adds{At: now}
+	if c.answers == nil { // else it was counted when its tool asked
+		if *own, err = a.terms.Adds(c.tool.Name(), c.arguments(), c.kernel.deps.Secret(), now); err != nil {
+			return refuse.ThreadsUnavailable(err)
+		}
+	}
+	own.Call = c.id
+	if a.labels != nil {
+		own.Labels = a.labels.of(c.tool, c.arguments)
+	}
+	return nil
+}
+
+// view is the past as the conditions of the call may ask it, of what is kept; nil: the call uses no threads.
+func (c *Call) view(kept history.Past) *history.View {
+	if c.past == nil {
+		return nil
+	}
+	var before []history.Adds
+	for _, other := range c.judgement.past.calls {
+		if other == c {
+			break
+		}
+		before = append(before, other.past.own)
+	}
+	if brought := c.missing(kept.Thread); kept.Thread != nil && len(brought) > 0 {
+		kept.Thread = kept.Thread.Apply(history.Adds{At: kept.Now, Labels: brought}, false)
+	}
+	return history.NewView(c.config.asked.terms, c.kernel.deps.Secret(), kept, before, c.past.own)
+}
+
+// missing are the labels that the conversation has brought and that are not kept of its thread.
+func (c *judgement) missing(thread *history.State) (labels []string) {
+	if c.admission == nil {
+		return nil
+	}
+	kept := thread.Labels()
+	for _, name := range c.admission.labels.all() {
+		if !slices.ContainsFunc(kept, func(l history.Label) bool { return l.Name == name }) {
+			labels = append(labels, name)
+		}
+	}
+	return labels
+}
+
+// reserves reports whether what the call adds has to be kept.
+func reserves(c *Call) bool { return c.past != nil }
+
+// reserve is the last step of the stage permission, behind every other that may refuse: what the calls of the answer add is
+// kept, all or none. Where the past has moved since their conditions were evaluated, or hooks have redacted
+// arguments, these are evaluated again.
+func reserve(ctx context.Context, c *Call) error {
+	if p := c.judgement.past; !p.settled {
+		p.settled = true
+		p.reserve(ctx)
+	}
+	return c.past.refused
+}
+
+// maxAskedAnew bounds how often people are looked for who have approved what is asked only now.
+const maxAskedAnew = 3
+
+// reserve keeps what the calls add, or notes the refusal of one of them.
+func (p *past) reserve(ctx context.Context) {
+	first := p.calls[0]
+	ctx, cancel := context.WithTimeout(ctx, StoreWait)
+	defer cancel()
+	for range maxAskedAnew {
+		reserved, err := askLedger(ctx, first.kernel, func(l Ledger) ([]store.Reserved, error) {
+			return l.Reserve(ctx, p.of, func(kept history.Past) ([]history.Adds, error) { return p.decide(ctx, kept) })
+		})
+		asks := p.asksAnew()
+		switch {
+		case asks != nil:
+			if asks.past.refused = refusal.From(refusal.Approval, guarded(ctx, check{stage: refusal.Approval, run: checkApproval}, asks)); asks.past.refused != nil {
+				return
+			}
+		case err != nil:
+			if !slices.ContainsFunc(p.calls, func(c *Call) bool { return c.past.refused != nil }) {
+				first.past.refused = err
+			}
+			return
+		default:
+			for i, c := range p.calls {
+				c.past.reserved = reserved[i]
+			}
+			return
+		}
+	}
+	first.past.refused = refuse.ThreadsUnavailable(errors.New("people are asked by other rules each time"))
+}
+
+// asksAnew returns a call of which people are asked by a rule by which they were not when it was judged first.
+func (p *past) asksAnew() *Call {
+	for _, c := range p.calls {
+		if c.past.asksAnew {
+			return c
+		}
+	}
+	return nil
+}
+
+// decide is what the calls add to the past as it is kept now. Its error is the refusal of one of them.
+func (p *past) decide(ctx context.Context, kept history.Past) ([]history.Adds, error) {
+	moved := p.stale || turnOf(kept.Thread) != turnOf(p.kept.Thread) || turnOf(kept.Caller) != turnOf(p.kept.Caller)
+	for _, c := range p.calls {
+		c.past.refused, c.past.asksAnew, c.past.own.At = nil, false, kept.Now
+		if c.kernel.config.Load().asked != c.config.asked {
+			return nil, refuse.ThreadsUnavailable(errors.New("another configuration, whose policy counts otherwise, has taken effect meanwhile"))
+		}
+	}
+	adds := make([]history.Adds, len(p.calls))
+	for i, c := range p.calls {
+		if kept.Thread != nil && kept.Thread.Closed {
+			return nil, refuse.ThreadClosed()
+		}
+		if moved && !c.settled {
+			if c.past.refused = c.permitAgain(ctx, kept); c.past.refused != nil {
+				return nil, c.past.refused
+			}
+		}
+		adds[i] = c.past.own
+	}
+	if brought := p.calls[0].missing(kept.Thread); p.of.Thread != "" {
+		adds[0].Labels = slices.Concat(adds[0].Labels, slices.DeleteFunc(brought, func(name string) bool { return slices.Contains(adds[0].Labels, name) }))
+	}
+	return adds, nil
+}
+
+func turnOf(s *history.State) uint64 {
+	if s == nil {
+		return 0
+	}
+	return s.Turn
+}
+
+// permitAgain is what the policy says of the call now. People who are asked only now refuse it.
+func (c *Call) permitAgain(ctx context.Context, kept history.Past) error {
+	r := c.policyRequest(c.arguments())
+	r.Past = c.view(kept)
+	d, err := c.config.Policy.Permit(ctx, r)
+	if err != nil {
+		return err
+	}
+	c.rows, c.past.saw = d.Rows, r.Past.Saw()
+	if !d.Allowed {
+		return c.denied(&d)
+	}
+	before := c.decision.Asks
+	c.decision = d
+	if slices.ContainsFunc(d.Asks, func(rule string) bool { return !slices.Contains(before, rule) }) {
+		c.past.asksAnew = true
+		return consent.RefuseUnapproved(c.WrittenName())
+	}
+	return nil
+}
+
+// denied is the refusal of a call that the policy does not allow with these arguments, or after what was done before.
+func (c *Call) denied(d *policy.Decision) error {
+	name := c.WrittenName()
+	var counts, results *history.Term
+	for i := range d.Reads.Terms {
+		if t := &d.Reads.Terms[i]; t.Kind == history.Results {
+			results = cmp.Or(results, t)
+		} else {
+			counts = cmp.Or(counts, t)
+		}
+	}
+	switch {
+	case d.Reads.Labels:
+		return refuse.ByLabels(name)
+	case counts != nil:
+		return refuse.ByCounts(name, counts.Caller)
+	case results != nil:
+		return refuse.ByResults(name, c.nameOf(results.Tool), results.Keys)
+	}
+	return refusal.New(refusal.PermissionDenied, fmt.Sprintf(
+		"You may use %s here, but not with these arguments. The policy of this project decides, and trying again will not change it.", name))
+}
+
+// ledgerKeys are the keys of the call, also of one that was restored.
+func (c *Call) ledgerKeys() store.ThreadKeys {
+	if c.stored == nil {
+		return c.keys()
+	}
+	of := store.KeysOf(c.stored.Scope, "") // its principal is not known any more, only the name
+	of.Thread = c.stored.Task.Ledger
+	return of
+}
+
+// recordPast adds to the record of a decision what its call adds, and what its conditions saw.
+func (c *Call) recordPast(ctx context.Context, r *audit.Record) error {
+	if p := c.past; p != nil {
+		r.Ledger, r.Saw = c.judgement.past.of.Thread, p.saw
+		if r.Verdict == audit.ToolCall {
+			r.Turn, r.CallerTurn, r.Adds = p.reserved.Turn, p.reserved.Caller, p.reserved.Adds.Texts()
+			return nil
+		}
+	}
+	return c.keepBrought(ctx, r)
+}
+
+// keepBrought keeps the labels that the conversation has brought, by the record of a decision that adds nothing else.
+func (c *Call) keepBrought(ctx context.Context, r *audit.Record) error {
+	if c.config.asked == nil || c.admission == nil || !c.admission.labels.unkept() {
+		return nil
+	}
+	of := c.ledgerKeys()
+	if of.Thread == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, StoreWait)
+	defer cancel()
+	reserved, err := askLedger(ctx, c.kernel, func(l Ledger) ([]store.Reserved, error) {
+		return l.Reserve(ctx, of, func(kept history.Past) ([]history.Adds, error) {
+			adds := history.Adds{At: kept.Now, Labels: c.missing(kept.Thread), Call: c.id}
+			if adds.Empty() {
+				return nil, nil
+			}
+			return []history.Adds{adds}, nil
+		})
+	})
+	var refused *refusal.Error
+	switch {
+	case errors.As(err, &refused) && refused.Code == refusal.ThreadClosed: // no call in it can read them
+	case err != nil && r.Verdict == audit.Refused:
+		return nil // it is refused already
+	case err != nil:
+		return err
+	case len(reserved) > 0:
+		r.Ledger, r.Turn, r.Adds = of.Thread, reserved[0].Turn, reserved[0].Adds.Texts()
+	}
+	c.admission.labels.keep()
+	return nil
+}
+
+// undo takes away what the call has added, since it is not run, and says so in a record; nil: there is none. What cannot be
+// undone goes on counting.
+func (c *Call) undo(r *audit.Record) {
+	p := c.past
+	if p == nil || p.undone || p.reserved.Turn == 0 && p.reserved.Caller == 0 {
+		return
+	}
+	p.undone = true
+	ctx, cancel := context.WithTimeout(context.Background(), StoreWait)
+	defer cancel()
+	adds := p.reserved.Adds
+	adds.Labels = p.own.Labels // those that the conversation has brought stay
+	of := c.judgement.past.of
+	undone, err := askLedger(ctx, c.kernel, func(l Ledger) (store.Reserved, error) { return l.Release(ctx, of, adds) })
+	if err == nil && r != nil && (undone.Turn > 0 || undone.Caller > 0) {
+		r.Ledger, r.Turn, r.CallerTurn, r.Undo = of.Thread, undone.Turn, undone.Caller, adds.Texts()
+	}
+}
+
+// AddResult keeps that the call has ended with a result, or is handed over, and adds that to the record of its outcome. With
+// an error the result must not be sent.
+func (c *Call) AddResult(ctx context.Context, r *audit.Record) error {
+	if r.Outcome != audit.Result && r.Outcome != audit.HandedOver || c.config.asked == nil || r.Turn > 0 {
+		return nil
+	}
+	of := c.ledgerKeys()
+	adds, err := c.config.asked.terms.ResultAdds(c.parsed.Name, c.arguments(), c.kernel.deps.Secret(), c.kernel.deps.Now())
+	if err != nil || adds.Empty() || of.Thread == "" {
+		return err
+	}
+	adds.Call = c.id
+	ended, err := askLedger(ctx, c.kernel, func(l Ledger) (store.Reserved, error) { return l.EndResult(ctx, of, adds) })
+	if err == nil {
+		r.Ledger, r.Turn, r.CallerTurn, r.Adds = of.Thread, ended.Turn, ended.Caller, ended.Adds.Texts()
+	}
+	return err
+}
+
+// CloseThread closes the thread that the request names, for tools that use threads.
+func (a *Admission) CloseThread(ctx context.Context) error {
+	if a.kernel == nil {
+		return refuse.NotAdmitted()
+	}
+	c, err := a.kernel.admitRequest(ctx, a.request, a)
+	if err != nil || c.config.asked == nil || len(c.request.Ancestors) > 0 || c.principal != nil && c.principal.OneThread {
+		return err // a thread that came from another ends in that one
+	}
+	ctx, cancel := context.WithTimeout(ctx, StoreWait)
+	defer cancel()
+	_, err = askLedger(ctx, a.kernel, func(l Ledger) (uint64, error) { return l.CloseThread(ctx, c.keys()) })
+	return err
+}
+
+// nameOf is the name of another tool as the model knows it; empty: the model is not to be told of it.
+func (c *Call) nameOf(tool string) string {
+	if ever, err := c.canReach(tool); err != nil || !ever || tool == c.tool.Name() {
+		return ""
+	}
+	if !c.usesWireName() {
+		return tool
+	}
+	wire, _ := c.nameMap().Wire(tool)
+	return wire
+}
+
+// RequireThread refuses a request to a model that is offered a tool which uses threads, where it names none.
+func (a *Admission) RequireThread(tools []Tool) *refusal.Error {
+	if a.kernel == nil {
+		return refuse.NotAdmitted()
+	}
+	config := a.config()
+	if config.asked == nil {
+		return nil
+	}
+	p, _ := config.principal(a.request.Credential)
+	in := &judgement{kernel: a.kernel, config: config, principal: p, subject: a.request.Subject, request: a.request}
+	if in.keys().Thread != "" {
+		return nil
+	}
+	for i := range tools {
+		entry, known := config.Tools.Lookup(tools[i].Name)
+		if !known {
+			continue
+		}
+		needs, err := config.asked.needsThread(config.Policy, a.request.Subject, entry)
+		if err != nil {
+			return refusal.From(refusal.Permission, err)
+		}
+		if needs {
+			refused := *refuse.ThreadRequired(tools[i].Name)
+			refused.Stage = refusal.Request
+			return &refused
+		}
+	}
+	return nil
+}

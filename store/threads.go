@@ -1,0 +1,497 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"time"
+
+	"github.com/callgate/callgate/history"
+)
+
+// What a policy asks of the past of threads and callers is kept by the same engine as calls: on Redis beside them, else in
+// the memory of the process (NewThreads), and then the audit log has what a restart needs.
+
+// Thread is what is kept of a thread, or of a caller.
+type Thread struct {
+	ID        string // see ThreadKeys
+	Principal string
+	*history.State
+}
+
+// ThreadKeys name the thread and the caller of a call.
+type ThreadKeys struct {
+	Thread    string // empty: the call names none
+	Caller    string
+	Principal string
+}
+
+// KeysOf returns the names of a thread, by its root, and of its caller: of the same caller elsewhere, and of others, there
+// are no such names. Without a root there is no thread.
+func KeysOf(s Scope, root string) ThreadKeys {
+	name := func(parts ...string) string {
+		sum := digestOf(parts...)
+		return hex.EncodeToString(sum[:16])
+	}
+	k := ThreadKeys{Caller: name(s.Principal, s.Workspace, s.Project), Principal: s.Principal}
+	if root != "" {
+		k.Thread = name(s.Principal, s.Workspace, s.Project, root)
+	}
+	return k
+}
+
+// ThreadBounds are how much is kept of threads, and for how long. A field that is 0 has its default.
+type ThreadBounds struct {
+	// Threads is how many threads and callers there are, and a quarter of it is how many one principal has. Of those of which
+	// labels alone are left, there are stubsPerThread as many.
+	Threads int
+	// Bytes is how many they take in the memory of a process.
+	Bytes int64
+	// Idle is after how long without a call the counts of a thread are over, and KeepLabels after how long its labels are.
+	Idle, KeepLabels time.Duration
+}
+
+const stubsPerThread = 4
+
+func (b ThreadBounds) withDefaults() ThreadBounds {
+	if b.Threads <= 0 {
+		b.Threads = 100_000
+	}
+	if b.Bytes <= 0 {
+		b.Bytes = 256 << 20
+	}
+	if b.Idle <= 0 {
+		b.Idle = 7 * 24 * time.Hour
+	}
+	if b.KeepLabels <= 0 {
+		b.KeepLabels = 30 * 24 * time.Hour
+	}
+	return b
+}
+
+// NewThreads returns an empty engine of threads, in the memory of the process.
+func NewThreads(now func() time.Time, bounds ThreadBounds) *Engine {
+	b := Bounds{Threads: bounds}.WithDefaults(1<<40, bounds.withDefaults().Bytes) // threads are counted by their index
+	return NewEngine(newMemory(b), Process{}, now, b)
+}
+
+var (
+	// ErrThreadClosed says that nothing may be added to a thread any more.
+	ErrThreadClosed = errors.New("store: the thread is closed")
+	errNotKept      = Unavailable(errors.New("nothing is kept of threads yet"))
+	errNoThread     = errors.New("store: a call that names no thread adds something to it")
+)
+
+// touchEvery is how often it is noted that a thread is asked to which nothing is added.
+const touchEvery = time.Hour
+
+// Past returns what is kept of a thread and its caller.
+func (e *Engine) Past(ctx context.Context, of ThreadKeys) (past history.Past, err error) {
+	err = e.transition(ctx, true, func(s *step) error {
+		past, err = e.past(s, of)
+		return err
+	})
+	return past, err
+}
+
+// past reads what is kept of a thread and its caller.
+func (e *Engine) past(s *step, of ThreadKeys) (p history.Past, err error) {
+	keys := [...]Key{{KeepingRecord, ""}, {ThreadRecord, of.Caller}, {ThreadRecord, of.Thread}}
+	read := keys[:]
+	if of.Thread == "" {
+		read = keys[:2]
+	}
+	if err := s.read(read...); err != nil {
+		return p, err
+	}
+	p.Now = s.now
+	if p.Keeping, err = e.keeping(s); err != nil {
+		return p, err
+	}
+	if p.Caller, err = e.state(s, of.Caller, p.Keeping); err != nil || of.Thread == "" {
+		return p, err
+	}
+	p.Thread, err = e.state(s, of.Thread, p.Keeping)
+	return p, err
+}
+
+// keeping returns since when terms are kept. Where that was lost, or others took this gateway for ended, it is put back.
+func (e *Engine) keeping(s *step) (*history.Keeping, error) {
+	own := e.kept.Load()
+	if own == nil {
+		return nil, errNotKept
+	}
+	kept, err := get[history.Keeping](s, KeepingRecord, "")
+	switch {
+	case err != nil:
+		return nil, err
+	case kept == nil:
+		kept = own.Losing(s.now)
+		kept.Epoch = e.epoch()
+	case kept.Keeps(e.process.Node):
+		return kept, nil
+	default:
+		kept = kept.With(e.process.Node, e.terms.Load(), s.now)
+	}
+	return kept, s.put(KeepingRecord, "", kept)
+}
+
+// state is a state as it is now. It is Begin where there is none, unless it may have been lost.
+func (e *Engine) state(s *step, id string, keeping *history.Keeping) (*history.State, error) {
+	t, err := get[Thread](s, ThreadRecord, id)
+	if err != nil {
+		return nil, err
+	}
+	var lost time.Time
+	if keeping != nil {
+		lost = keeping.Lost
+	}
+	bounds := &e.bounds.Threads
+	var state *history.State
+	if t != nil {
+		state = t.Aged(s.now, bounds.Idle, bounds.KeepLabels)
+	}
+	switch {
+	case state == nil && s.now.Sub(lost) < bounds.KeepLabels:
+		return history.Unknown(lost), nil
+	case state == nil:
+		return history.Begin(s.now), nil
+	}
+	return state.Losing(lost), nil
+}
+
+// Reserved is what was added for a call, or taken away, and the turns of its thread and its caller that have done it: 0
+// where nothing changed.
+type Reserved struct {
+	Adds         history.Adds // with the time at which they were added
+	Turn, Caller uint64
+}
+
+// Reserve adds what calls of one thread add, in their order, all or none. decide says what that is, of the past as it is: it
+// is called again where another call has changed that meanwhile, and its error refuses all. ErrThreadClosed and ErrFull
+// are refusals as well: of a closed thread, and of a thread that is new, or a state that grows, where there is no room. Who is
+// not told that the calls are reserved does not run them: they may count all the same.
+func (e *Engine) Reserve(ctx context.Context, of ThreadKeys, decide func(history.Past) ([]history.Adds, error)) (reserved []Reserved, err error) {
+	err = e.transition(ctx, true, func(s *step) error {
+		reserved = reserved[:0]
+		past, err := e.past(s, of)
+		if err != nil {
+			return err
+		}
+		if past.Thread != nil && past.Thread.Closed {
+			return ErrThreadClosed
+		}
+		adds, err := decide(past)
+		if err != nil {
+			return err
+		}
+		thread, caller := past.Thread, past.Caller
+		at := atTurn(s.now, thread, caller)
+		for _, a := range adds {
+			a.At = at
+			r := Reserved{Adds: a}
+			if a.Changes(false) {
+				if thread == nil {
+					return errNoThread
+				}
+				thread = thread.Apply(a, false)
+				r.Turn = thread.Turn
+			}
+			if a.Changes(true) {
+				caller = caller.Apply(a, true)
+				r.Caller = caller.Turn
+			}
+			reserved = append(reserved, r)
+		}
+		if thread == past.Thread && thread != nil && thread.Turn > 0 {
+			thread = thread.Touch(at, touchEvery)
+		}
+		return e.putStates(s, of, past, thread, caller, true)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return reserved, nil
+}
+
+// atTurn is the time of a change: no earlier than those before it.
+func atTurn(now time.Time, states ...*history.State) time.Time {
+	for _, s := range states {
+		if s != nil && s.Last.After(now) {
+			now = s.Last
+		}
+	}
+	return now.Truncate(time.Microsecond)
+}
+
+// putStates puts what has become of a thread and its caller. bounded refuses them where there is no room.
+func (e *Engine) putStates(s *step, of ThreadKeys, past history.Past, thread, caller *history.State, bounded bool) error {
+	if thread != past.Thread {
+		if err := e.putThread(s, of.Thread, of.Principal, thread, bounded); err != nil {
+			return err
+		}
+	}
+	if caller != past.Caller {
+		return e.putThread(s, of.Caller, of.Principal, caller, bounded)
+	}
+	return nil
+}
+
+func (e *Engine) putThread(s *step, id, principal string, state *history.State, bounded bool) error {
+	was, err := get[Thread](s, ThreadRecord, id)
+	if err != nil {
+		return err
+	}
+	if bounded && (was == nil || was.Stub && !state.Stub) {
+		s.threadRooms(&e.bounds, principal)
+	}
+	if bounded && !e.process.shared() && (was == nil || state.Size() > was.Size()) {
+		s.commit.Bounds = &e.bounds
+	}
+	return s.put(ThreadRecord, id, &Thread{id, principal, state})
+}
+
+// threadRooms asks for room for one thread more, in all and of a principal; asked once more, for two.
+func (s *step) threadRooms(b *Bounds, principal string) {
+	rooms := [...]Room{
+		{Index{ThreadIndex, ""}, firstRow, b.Threads.Threads},
+		{Index{PrincipalsThreads, principal}, firstRow, max(2, b.Threads.Threads*b.PrincipalPercent/100)},
+	}
+	if len(s.commit.Rooms) >= len(rooms) { // the thread and its caller
+		for i := range s.commit.Rooms[:len(rooms)] {
+			s.commit.Rooms[i].Max--
+		}
+		return
+	}
+	s.commit.Rooms = append(s.commit.Rooms, rooms[:]...)
+}
+
+// Release takes away what was added for a call that did not run: once, by who has reserved it. Where it fails, the call goes on
+// counting.
+func (e *Engine) Release(ctx context.Context, of ThreadKeys, adds history.Adds) (Reserved, error) {
+	return e.adjust(ctx, of, func(past history.Past) (Reserved, *history.State, *history.State) {
+		r, thread, caller := Reserved{Adds: adds}, past.Thread, past.Caller
+		if thread != nil && adds.Changes(false) && thread.Turn > 0 {
+			if thread = thread.Undo(adds, false); thread != past.Thread {
+				r.Turn = thread.Turn
+			}
+		}
+		if adds.Changes(true) && caller.Turn > 0 {
+			if caller = caller.Undo(adds, true); caller != past.Caller {
+				r.Caller = caller.Turn
+			}
+		}
+		return r, thread, caller
+	})
+}
+
+// EndResult adds what the result of a call adds. No bound refuses that: the call has run.
+func (e *Engine) EndResult(ctx context.Context, of ThreadKeys, adds history.Adds) (Reserved, error) {
+	return e.adjust(ctx, of, func(past history.Past) (Reserved, *history.State, *history.State) {
+		adds.At = atTurn(past.Now, past.Thread, past.Caller)
+		r, thread, caller := Reserved{Adds: adds}, past.Thread, past.Caller
+		if thread != nil && adds.Changes(false) {
+			thread = thread.Apply(adds, false)
+			r.Turn = thread.Turn
+		}
+		if adds.Changes(true) {
+			caller = caller.Apply(adds, true)
+			r.Caller = caller.Turn
+		}
+		return r, thread, caller
+	})
+}
+
+func (e *Engine) adjust(ctx context.Context, of ThreadKeys, rule func(history.Past) (Reserved, *history.State, *history.State)) (r Reserved, err error) {
+	err = e.transition(ctx, true, func(s *step) error {
+		past, err := e.past(s, of)
+		if err != nil {
+			return err
+		}
+		var thread, caller *history.State
+		r, thread, caller = rule(past)
+		return e.putStates(s, of, past, thread, caller, false)
+	})
+	return r, err
+}
+
+// CloseThread closes a thread: nothing may be added to it any more, for as long as labels are kept. It returns the turn, or 0
+// where it was closed before.
+func (e *Engine) CloseThread(ctx context.Context, of ThreadKeys) (turn uint64, err error) {
+	err = e.transition(ctx, true, func(s *step) error {
+		turn = 0
+		past, err := e.past(s, of)
+		switch {
+		case err != nil:
+			return err
+		case past.Thread == nil:
+			return errNoThread
+		}
+		closed := past.Thread.Close(atTurn(s.now, past.Thread))
+		if closed != past.Thread {
+			turn = closed.Turn
+		}
+		return e.putStates(s, of, past, closed, past.Caller, true)
+	})
+	return turn, err
+}
+
+// KeepTerms says which terms this gateway keeps from now on: at its start, and before it judges by another policy. before says
+// since when it has kept terms in an earlier process, and may be nil; of a shared store that has nothing of it any more, all is lost
+// then. It returns since when all terms are kept. Before it has returned, nothing is known of threads, and nothing added.
+func (e *Engine) KeepTerms(ctx context.Context, terms *history.Terms, before *history.Keeping) (kept *history.Keeping, err error) {
+	err = e.transition(ctx, true, func(s *step) error {
+		was, err := get[history.Keeping](s, KeepingRecord, "")
+		if err != nil {
+			return err
+		}
+		if was == nil && before != nil {
+			was = before
+			if e.process.shared() {
+				was = before.Losing(s.now)
+			}
+		}
+		if was, err = s.withoutEnded(was); err != nil {
+			return err
+		}
+		kept = was.With(e.process.Node, terms, s.now)
+		if kept.Epoch = e.epoch(); kept.Key == "" {
+			kept.Key = rand.Text() + rand.Text()
+		}
+		return s.put(KeepingRecord, "", kept)
+	})
+	if err == nil {
+		e.terms.Store(terms)
+		e.kept.Store(kept)
+	}
+	return kept, err
+}
+
+// withoutEnded leaves out gateways whose leases are over.
+func (s *step) withoutEnded(k *history.Keeping) (*history.Keeping, error) {
+	if k == nil || !s.process.shared() {
+		return k, nil
+	}
+	for gateway := range k.Gateways {
+		if gateway == s.process.Node {
+			continue
+		}
+		lease, err := get[Lease](s, LeaseRecord, gateway)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case lease == nil:
+			k = k.Without(gateway, s.now)
+		case lease.over(s.now):
+			k = k.Without(gateway, lease.Until)
+		}
+	}
+	return k, nil
+}
+
+// SweepThreads removes at most limit threads whose counts are over, but for their labels, and then those. Without room for its
+// labels, a thread stays as it is.
+func (e *Engine) SweepThreads(ctx context.Context, limit int) (swept int, err error) {
+	e.sweeping.Lock()
+	defer e.sweeping.Unlock()
+	now, bounds := e.now(), &e.bounds.Threads
+	for _, of := range []struct {
+		index IndexName
+		after time.Duration
+	}{{StubIndex, bounds.KeepLabels}, {ThreadIndex, bounds.Idle}} {
+		err := e.scan(ctx, Index{of.index, ""}, firstRow, rowsUntil(now.Add(-of.after)), everyRow, sweepBatch, func(rows []Row) (bool, error) {
+			n, err := e.sweepThreads(ctx, rows)
+			for i := 0; errors.Is(err, ErrFull) && i < len(rows); i++ {
+				var one int
+				if one, err = e.sweepThreads(ctx, rows[i:i+1]); err == nil || errors.Is(err, ErrFull) {
+					n, err = n+one, ErrFull
+				}
+			}
+			if swept += n; errors.Is(err, ErrFull) {
+				err = nil
+			}
+			return swept < limit, err
+		})
+		if err != nil || swept >= limit {
+			return swept, err
+		}
+	}
+	if !e.process.shared() || e.kept.Load() == nil {
+		return swept, nil
+	}
+	return swept, e.transition(ctx, true, func(s *step) error {
+		was, err := get[history.Keeping](s, KeepingRecord, "")
+		if err != nil || was == nil {
+			return err
+		}
+		is, err := s.withoutEnded(was)
+		if err != nil {
+			return err
+		}
+		return s.put(KeepingRecord, "", is)
+	})
+}
+
+func (e *Engine) sweepThreads(ctx context.Context, swept []Row) (n int, err error) {
+	err = e.transition(ctx, true, func(s *step) error {
+		n = 0
+		stubs, all := map[string]int{}, 0
+		for _, row := range swept {
+			id := row.ID
+			t, err := get[Thread](s, ThreadRecord, id)
+			if err != nil {
+				return err
+			}
+			if t == nil {
+				continue
+			}
+			switch aged := t.Aged(s.now, e.bounds.Threads.Idle, e.bounds.Threads.KeepLabels); aged {
+			case t.State:
+				continue
+			case nil:
+				err = s.drop(ThreadRecord, id)
+			default:
+				stubs[t.Principal]++
+				all++
+				err = s.put(ThreadRecord, id, &Thread{id, t.Principal, aged})
+			}
+			if err != nil {
+				return err
+			}
+			n++
+		}
+		if all == 0 {
+			return nil
+		}
+		most := stubsPerThread * e.bounds.Threads.Threads
+		s.commit.Rooms = append(s.commit.Rooms, Room{Index{StubIndex, ""}, firstRow, most - all + 1})
+		for principal, more := range stubs {
+			s.commit.Rooms = append(s.commit.Rooms, Room{Index{PrincipalsStubs, principal}, firstRow, max(1, most*e.bounds.PrincipalPercent/100) - more + 1})
+		}
+		return nil
+	})
+	return n, err
+}
+
+// InEpoch says in which epoch of a shared store this gateway is.
+func (e *Engine) InEpoch(epoch string) { e.inEpoch.Store(&epoch) }
+
+func (e *Engine) epoch() string {
+	if epoch := e.inEpoch.Load(); epoch != nil {
+		return *epoch
+	}
+	return ""
+}
+
+// notice notes a new epoch of a shared store: what was kept of threads before may have been lost.
+func (s *step) notice(epoch string) error {
+	was, err := get[history.Keeping](s, KeepingRecord, "")
+	if err != nil || was == nil || was.Epoch == epoch {
+		return err
+	}
+	is := was.Losing(s.now)
+	is.Epoch = epoch
+	return s.put(KeepingRecord, "", is)
+}
