@@ -300,14 +300,9 @@ func (p *replay) visit(line []byte) error {
 	if !wanted && p.First > 0 {
 		return nil
 	}
-	r, own := decodeOwn(line)
-	if !own {
-		var err error
-		if r, err = Decode(line); err != nil {
-			p.Missing++
-			return nil //nolint:nilerr // a line that cannot be read is counted
-		}
-		r.Arguments, r.Completion = nil, ""
+	r, ok := p.decode(line)
+	if !ok {
+		return nil
 	}
 	if p.First == 0 {
 		p.First, p.Time = r.Seq, r.Time
@@ -328,20 +323,29 @@ func (p *replay) visit(line []byte) error {
 	return p.pass(&r)
 }
 
+// decode reads a line, without arguments and completion. One that cannot be read is counted.
+func (p *replay) decode(line []byte) (r Record, ok bool) {
+	if r, ok = decodeOwn(line); ok {
+		return r, true
+	}
+	r, err := Decode(line)
+	if err != nil {
+		p.Missing++
+		return r, false
+	}
+	r.Arguments, r.Completion = nil, ""
+	return r, true
+}
+
 // visitTurn is visit of ReplayTurns.
 func (p *replay) visitTurn(line []byte) error {
 	wanted := bytes.Contains(line, ledgerMember) || bytes.Contains(line, callerMember)
 	if !wanted && p.First > 0 {
 		return nil
 	}
-	r, own := decodeOwn(line)
-	if !own {
-		var err error
-		if r, err = Decode(line); err != nil {
-			p.Missing++
-			return nil //nolint:nilerr // a line that cannot be read is counted
-		}
-		r.Arguments, r.Completion = nil, ""
+	r, ok := p.decode(line)
+	if !ok {
+		return nil
 	}
 	if p.First == 0 {
 		if p.prev != "" && p.Missing == 0 && r.Prev != p.prev {

@@ -346,6 +346,8 @@ func (c *Call) denied(d *policy.Decision) error {
 		}
 	}
 	switch {
+	case d.Unknown:
+		return refuse.ByUnknown(name)
 	case d.Reads.Labels:
 		return refuse.ByLabels(name)
 	case counts != nil:

@@ -168,16 +168,16 @@ func (a *adminAPI) act(c *cobra.Command, method, path string, body any, asJSON b
 }
 
 func (a *adminAPI) writeAct(answer *admin.StopAnswer, stopped bool) {
-	word := "resumed"
+	word, place := "resumed", "ended   "
 	if stopped {
-		word = "stopped"
+		word, place = "stopped", "in force"
 	}
 	fmt.Fprintf(a.Stdout, "%s: %s %s\n", shownText(answer.Stop.ID), word, shownText(answer.Stop.String()))
 	where := "at this gateway alone"
 	if n := len(answer.Confirmed); answer.Scope != admin.ScopeAlone {
 		where = fmt.Sprintf("confirmed by %d of %d gateways", n, n+len(answer.Missing))
 	}
-	fmt.Fprintf(a.Stdout, "  in force  %s\n", where)
+	fmt.Fprintf(a.Stdout, "  %s  %s\n", place, where)
 	for _, g := range answer.Missing {
 		fmt.Fprintf(a.Stdout, "  missing   %s has not confirmed: see its log and its /readyz\n", strings.TrimSpace(shownText(g.Node)+" "+shownText(g.Replica)))
 	}

@@ -53,6 +53,13 @@ func Denied(tool string) error {
 		"You may not use %s here. The policy of this project decides, and trying again will not change it; use another tool, or say what you cannot do.", tool))
 }
 
+// ByUnknown refuses a call whose conditions ask what cannot be said: of a past that is lost, or of arguments that are not
+// counted exactly.
+func ByUnknown(tool string) error {
+	return refusal.New(refusal.PermissionDenied, fmt.Sprintf(
+		"You may use %s here, but the policy asks what was done before, and that is not known, or cannot be counted with these arguments. Nothing was executed; if other arguments do not pass, say what you could not do.", tool))
+}
+
 // ByLabels refuses a call because of what its thread has read.
 func ByLabels(tool string) error {
 	return refusal.New(refusal.PermissionDenied, fmt.Sprintf(
