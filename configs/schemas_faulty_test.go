@@ -43,7 +43,7 @@ var beyondSchemas = map[string][]string{
 		"hooks-on-match-url", "hooks-timeout-patterns", "hooks-tools-text", "hooks-twice",
 		"approvals-approve-caller", "approvals-approve-none", "approvals-notify-same-keys", "callbacks-no-address", "file-tools-empty-list",
 		"callbacks-no-shared-keys", "jwt-beside-mode-keys", "jwt-claim-operator-twice", "jwt-claim-registered",
-		"jwt-claim-twice", "jwt-stale-if-error-below-refresh", "jwt-two-sources", "limits-replicas-not-stated",
+		"jwt-claim-twice", "jwt-stale-if-error-below-refresh", "jwt-two-sources", "limits-replicas-not-stated", "threads-counted-alone",
 		"main-admin-beyond-loopback", "main-admin-without-operator", "main-auth-mode-jwt", "main-auth-mode-keys",
 		"main-listen-beyond-loopback", "main-store-kind-redis", "principal-agent-like-role", "principal-key-twice",
 		"principal-name-like-token", "principal-name-twice", "project-agent-like-role",
