@@ -58,10 +58,11 @@ func TestAGrantSpendsItsApproval(t *testing.T) {
 				if tc.before != nil {
 					tc.before(t, s, c, a)
 				}
-				if tc.spends == nil {
-					tc.spends = []string{a.ID}
+				spends := tc.spends
+				if spends == nil {
+					spends = []string{a.ID}
 				}
-				err := s.Dispatch(ctx, opened(t, s, newCall("call_B", "")), spending("grant_1", tc.spends...))
+				err := s.Dispatch(ctx, opened(t, s, newCall("call_B", "")), spending("grant_1", spends...))
 				if tc.invalid != (err != nil && tc.err == nil) || !tc.invalid && !errors.Is(err, tc.err) {
 					t.Errorf("got %v, want %v, invalid %v", err, tc.err, tc.invalid)
 				}
