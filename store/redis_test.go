@@ -177,11 +177,13 @@ func TestAPause(t *testing.T) {
 	ended(t, g, newCall("before", "before"))
 	c := s.Client()
 	defer c.Close()
-	must(t, c.Do(ctx, "client", "pause", "6000", "all").Err())
+	const pause = 6 * time.Second
+	start := time.Now()
+	must(t, c.Do(ctx, "client", "pause", pause.Milliseconds(), "all").Err())
 	var slow slowest
 	for i := range 40 { // the first of them waits its time, the others are told at once
 		slow.time(func() {
-			if prior, err := g.Open(ctx, newCall(fmt.Sprint(i), "k")); err == nil && prior == nil {
+			if prior, err := g.Open(ctx, newCall(fmt.Sprint(i), "k")); err == nil && prior == nil && time.Since(start) < pause {
 				t.Error("claimed in a Redis that stands still")
 			}
 		})
@@ -606,9 +608,14 @@ func TestTakeover(t *testing.T) {
 func TestOpenedCallsOfAnotherGateway(t *testing.T) {
 	s := redistest.Start(t)
 	o := at(s.Address())
-	hooks := testHooks{lease: 500 * time.Millisecond}
+	clock := newClock()
+	hooks := testHooks{now: clock.now, lease: time.Minute}
 	a, b := join(t, o, hooks), join(t, o, hooks)
-	time.Sleep(3 * hooks.lease) // from here on leases of others count
+	clock.advance(2 * hooks.lease) // from here on leases of others count
+	within(t, "a renews its lease", func() bool {
+		lease, err := a.Lease(ctx)
+		return err == nil && lease.Until.After(clock.now())
+	})
 	keyed, unkeyed := opened(t, a, newCall("keyed", "k")), opened(t, a, newCall("unkeyed", ""))
 	looks := func() {
 		if calls, err := b.Recover(ctx, store.Abandoned, 10); len(calls) > 0 || err != nil {
@@ -625,6 +632,7 @@ func TestOpenedCallsOfAnotherGateway(t *testing.T) {
 		t.Fatal(err)
 	}
 	must(t, a.Close())
+	clock.advance(2 * hooks.lease)
 	within(t, "the key is free", func() bool {
 		looks()
 		_, err := b.Get(ctx, keyed, store.OfAnyone())

@@ -268,17 +268,19 @@ func TestUseOfAnApprovalOfAnotherAfterALoss(t *testing.T) {
 
 // Of two processes of one node, the later one serves and the other does not.
 func TestTwoProcessesOfOneNode(t *testing.T) {
+	t.Parallel()
 	s := redistest.Start(t)
 	o := at(s.Address())
-	hooks := testHooks{lease: 200 * time.Millisecond}
+	clock := newClock() // by which no lease ends while the machine stands still
+	hooks := testHooks{now: clock.now, lease: 2500 * time.Millisecond}
 	dir := t.TempDir()
 	a := joining(t, dir, o, hooks)
 	a.wait(t, true)
-	time.Sleep(3 * hooks.lease)
+	time.Sleep(2*hooks.lease + 100*time.Millisecond) // from here on it takes the lease from nobody
 	b := joining(t, dir, o, hooks)
 	b.wait(t, true)
 	a.wait(t, false)
-	for end := time.Now().Add(5 * hooks.lease); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if ready, _ := a.Ready(); ready {
 			t.Fatal("both processes serve")
 		}
@@ -290,6 +292,7 @@ func TestTwoProcessesOfOneNode(t *testing.T) {
 		t.Errorf("the other says %v", cause)
 	}
 	must(t, b.Close())
+	clock.advance(hooks.lease)
 	a.wait(t, true)
 }
 
