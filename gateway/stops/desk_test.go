@@ -239,15 +239,35 @@ func sharing(t testing.TB, address, node string) *redisstore.Store {
 // Gateways on one Redis have the same stops, also those that were stopped while Redis was away, or that Redis has lost.
 func TestStopsOfSeveralGateways(t *testing.T) {
 	s := redistest.Start(t)
-	a := gateIn(t, t.TempDir(), stops.Options{Shared: sharing(t, s.Address(), "a"), UnreadRefuses: true})
+	shared := sharing(t, s.Address(), "a")
+	a := gateIn(t, t.TempDir(), stops.Options{Shared: shared, UnreadRefuses: true})
 	b := gateIn(t, t.TempDir(), stops.Options{Shared: sharing(t, s.Address(), "b"), UnreadRefuses: true})
 	for _, g := range []*gate{a, b} {
 		within(t, "the list is read", func() bool { return g.judges(t) == "" && g.Problem() == "" })
 	}
-	act, err := a.Stop(t.Context(), store.Stop{Agent: "Analyst", Reason: "r"})
-	if err != nil || len(act.Confirmed) != 2 || len(act.Missing) != 0 || len(act.Problems) != 0 {
-		t.Fatalf("%+v, %v", act, err)
+	var act stops.Act
+	// stop stops the agent at a gateway. On a busy machine another may be late, and is missing.
+	stop := func(at *gate) {
+		t.Helper()
+		var err error
+		if act, err = at.Stop(t.Context(), store.Stop{Agent: "Analyst", Reason: "r"}); err != nil {
+			t.Fatal(err)
+		}
 	}
+	resume := func(at *gate) {
+		t.Helper()
+		var err error
+		if act, err = at.Resume(t.Context(), act.Stop.ID, "op"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	within(t, "both confirm a stop", func() bool {
+		if stop(a); len(act.Confirmed) == 2 && len(act.Missing) == 0 && len(act.Problems) == 0 {
+			return true
+		}
+		resume(a)
+		return false
+	})
 	if b.judges(t) != refusal.Stopped { // it has confirmed
 		t.Error("it is not stopped at the other gateway")
 	}
@@ -261,9 +281,22 @@ func TestStopsOfSeveralGateways(t *testing.T) {
 	}
 	fresh := gateIn(t, t.TempDir(), stops.Options{Shared: sharing(t, s.Address(), "c"), UnreadRefuses: true})
 	within(t, "Redis has it back", func() bool { return fresh.judges(t) == refusal.Stopped })
-	act, err = b.Resume(t.Context(), act.Stop.ID, "op")
-	if err != nil || len(act.Missing) != 0 || a.judges(t) != "" || b.judges(t) != "" || fresh.judges(t) != "" {
-		t.Errorf("resumed: %+v, %v", act, err)
+	within(t, "all confirm that it is resumed", func() bool {
+		// A lease that does not say yet what is in force looks as if it was resumed.
+		leases, err := shared.Leases(context.Background())
+		if err != nil || len(leases) != 3 || slices.ContainsFunc(leases, func(l store.Lease) bool { return !slices.Contains(l.Stops, act.Stop.ID) }) {
+			return false
+		}
+		if resume(b); len(act.Confirmed) == 3 && len(act.Missing) == 0 {
+			return true
+		}
+		stop(b)
+		return false
+	})
+	for _, g := range []*gate{a, b, fresh} {
+		if code := g.judges(t); code != "" {
+			t.Errorf("resumed: %s", code)
+		}
 	}
 }
 
@@ -313,6 +346,7 @@ func TestRedisIsAwayFromStops(t *testing.T) {
 		return err == nil && strings.Contains(string(text), `"shared": true`)
 	})
 	b := gateIn(t, t.TempDir(), stops.Options{Shared: sharing(t, s.Address(), "b"), UnreadRefuses: true})
+	within(t, "the other gateway has read the list", func() bool { return b.judges(t) == "" })
 	to.set(true)
 	if again := gateIn(t, dir, strict); again.judges(t) != "" {
 		t.Errorf("it was read before a restart: %s", again.judges(t))
