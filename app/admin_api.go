@@ -45,6 +45,7 @@ func DescribeAdminAPI() ([]byte, error) {
 	api.Mount((&admin.Usage{}).Endpoints()...)
 	api.Mount((&admin.Approvals{}).Endpoints()...)
 	api.Mount((&admin.Stops{}).Endpoints()...)
+	api.Mount((&admin.Threads{}).Endpoints()...)
 	line, err := api.Describe()
 	if err != nil {
 		return nil, err
@@ -90,6 +91,8 @@ func (o *operators) mount(api *admin.API) {
 	api.Mount(decisions.Endpoints()...)
 	stops := admin.Stops{Desk: o.runtime.stops.Desk, Kernel: o.runtime.Executor.Kernel, Running: o.runtime.store.running}
 	api.Mount(stops.Endpoints()...)
+	threads := admin.Threads{Kernel: o.runtime.Executor.Kernel, Ledger: o.runtime.threads}
+	api.Mount(threads.Endpoints()...)
 }
 
 // names are the agents and principals that the configuration in force names.

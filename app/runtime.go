@@ -199,6 +199,7 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 		secrets.Close()
 		return nil, errors.Join(err, stored.close(), log.Close())
 	}
+	o.Metrics.Threads(func() int { return int(past.count.Load()) })
 	o.Metrics.Stops(func() int { return len(stopped.Active()) }, func() bool { return stopped.Problem() != "" })
 	// Tools of servers that were not asked yet may not be called from the first Judge on.
 	servers = toolservers.NewWatcher(tools, k.Hold, tools.Keep, o.Logger)

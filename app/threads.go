@@ -53,6 +53,7 @@ type threads struct {
 	ended   chan struct{}
 
 	secret atomic.Pointer[history.Secret]
+	count  atomic.Int64 // of threads and callers, a while ago
 
 	mu     sync.Mutex
 	terms  *history.Terms // to be kept
@@ -378,7 +379,12 @@ func (t *threads) maintain(ctx context.Context) {
 			}
 			t.report(err)
 		case beat%threadsAccept == 0:
-			t.report(t.AcceptLoss(ctx, t.accepts))
+			n, err := t.CountThreads(ctx)
+			if err == nil {
+				t.count.Store(int64(n))
+				err = t.AcceptLoss(ctx, t.accepts)
+			}
+			t.report(err)
 		}
 		t.mu.Unlock()
 	}

@@ -3,6 +3,8 @@ package app
 import (
 	"context"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +15,7 @@ import (
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/internal/testkit/facetest"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/telemetry"
 )
 
 // TestThreadsOverRestarts: what a thread has done counts behind a restart, with the snapshot and without it; without the key of
@@ -23,10 +26,12 @@ func TestThreadsOverRestarts(t *testing.T) {
 		"tools.yaml":      "tools: [{name: math.evaluate, run: {type: demo}, input_schema: {type: object, required: [expression], properties: {expression: {type: string}}}}]\n",
 		"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst], roots: [.]}}}}\n",
 	})
-	said := "" // by the last refusal
+	said := ""                     // by the last refusal
+	var counted *telemetry.Metrics // of the last start
 	started := func(t *testing.T, do func(call func(thread string) refusal.Code)) {
 		t.Helper()
-		r, err := Open(t.Context(), c, nil, Options{Logger: slog.New(slog.DiscardHandler), Wait: time.Minute})
+		counted = telemetry.New()
+		r, err := Open(t.Context(), c, nil, Options{Logger: slog.New(slog.DiscardHandler), Wait: time.Minute, Metrics: counted})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,6 +70,11 @@ func TestThreadsOverRestarts(t *testing.T) {
 	started(t, func(call func(string) refusal.Code) {
 		// The terms are kept anew, and a thread that began before is not known to them.
 		refuses(call("t"), "that is not known")
+		scraped := httptest.NewRecorder()
+		counted.Handler().ServeHTTP(scraped, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+		if want := `callgate_thread_refusals_total{reason="unknown"} 1`; !strings.Contains(scraped.Body.String(), want) {
+			t.Errorf("the metrics lack %s", want)
+		}
 		for range 3 {
 			expect(call("u"), "")
 		}

@@ -74,6 +74,8 @@ func (c *counts) Judged(verdict string, refused *refusal.Error, _, _ string) {
 	}
 	c.judged = append(c.judged, verdict)
 }
+func (*counts) ThreadRefused(string)                        {}
+func (*counts) ThreadMoved()                                {}
 func (*counts) Stage(refusal.Stage, time.Duration)          {}
 func (*counts) Ended(string, time.Duration, string, string) {}
 func (c *counts) Recorded(durable bool, _ time.Duration) {

@@ -113,6 +113,9 @@ func (d *Decision) report() *Decision {
 				agent = ""
 			}
 			o.Judged(string(r.Verdict), refused, agent, tool)
+			if p := c.past; p != nil && p.deniedBy != "" && refused != nil && refused.Code == refusal.PermissionDenied {
+				o.ThreadRefused(p.deniedBy)
+			}
 			for _, t := range c.times.Stages() {
 				o.Stage(t.Stage, t.Took)
 			}

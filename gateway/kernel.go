@@ -73,6 +73,11 @@ type Observer interface {
 	Stage(stage refusal.Stage, took time.Duration)
 	Ended(outcome string, took time.Duration, agent, tool string)
 	Recorded(durable bool, took time.Duration)
+	// ThreadRefused counts a call that the policy refuses for what was done before: for labels, counts or results, or
+	// since that is unknown. ThreadMoved counts answers whose conditions were evaluated again, since other calls had
+	// changed what they ask.
+	ThreadRefused(reason string)
+	ThreadMoved()
 }
 
 // Kernel judges. It is safe for concurrent use.

@@ -95,6 +95,7 @@ type inPast struct {
 	refused  error          // at the reservation of its answer
 	asksAnew bool           // since people are asked by a rule that was not asked before
 	reserved store.Reserved // what it has added, with the labels that the conversation has brought
+	deniedBy string         // labels, counts, results or unknown: what of the past denies the call
 	undone   bool
 }
 
@@ -294,6 +295,9 @@ func (p *past) decide(ctx context.Context, kept history.Past) ([]history.Adds, e
 			return nil, refuse.ThreadClosed()
 		}
 		if moved && !c.settled {
+			if o := c.kernel.deps.Observer; o != nil && i == 0 {
+				o.ThreadMoved()
+			}
 			if c.past.refused = c.permitAgain(ctx, kept); c.past.refused != nil {
 				return nil, c.past.refused
 			}
@@ -345,14 +349,23 @@ func (c *Call) denied(d *policy.Decision) error {
 			counts = cmp.Or(counts, t)
 		}
 	}
+	by := func(reason string) {
+		if c.past != nil {
+			c.past.deniedBy = reason
+		}
+	}
 	switch {
 	case d.Unknown:
+		by("unknown")
 		return refuse.ByUnknown(name)
 	case d.Reads.Labels:
+		by("labels")
 		return refuse.ByLabels(name)
 	case counts != nil:
+		by("counts")
 		return refuse.ByCounts(name, counts.Caller)
 	case results != nil:
+		by("results")
 		return refuse.ByResults(name, c.nameOf(results.Tool), results.Keys)
 	}
 	return refusal.New(refusal.PermissionDenied, fmt.Sprintf(

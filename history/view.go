@@ -120,6 +120,29 @@ func (v *View) value(c *counted, key uint64) int64 {
 	return v.own.plus(n, c.id, key)
 }
 
+// Values are what a state has of terms at a time, as View.Saw writes it, each with the digest of the values of its keys.
+func (s *State) Values(terms *Terms, now time.Time) (texts []string) {
+	if terms == nil {
+		return nil
+	}
+	for i := range terms.all {
+		c := &terms.all[i]
+		from, to := s.of(c.id)
+		for at := from; at < to; at++ {
+			key := s.cells[at].key
+			if at > from && s.cells[at-1].key == key || key == 0 && len(c.Keys) > 0 {
+				continue
+			}
+			n, ok := s.value(c, key, now)
+			if !ok {
+				n = inexact
+			}
+			texts = append(texts, valueText(c, key, n))
+		}
+	}
+	return texts
+}
+
 // plus is a value with what is added to it.
 func (a *Adds) plus(n int64, term ID, key uint64) int64 {
 	for i := range a.amounts {

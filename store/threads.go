@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/callgate/callgate/history"
@@ -473,6 +474,70 @@ func (e *Engine) sweepThreads(ctx context.Context, swept []Row) (n int, err erro
 		return nil
 	})
 	return n, err
+}
+
+// Threads returns at most limit threads and callers whose counts are kept, those first whose last call is newest, by the hour. Only those
+// behind a row, where it is not the zero row: next of the page before; the zero row says that there is no next one. It reads all rows of
+// their index.
+func (e *Engine) Threads(ctx context.Context, limit int, behind Row) (threads []Thread, next Row, err error) {
+	last, older := make([]Row, 0, 2*limit), false
+	err = e.scan(ctx, Index{ThreadIndex, ""}, firstRow, lastRow, everyRow, 1024, func(rows []Row) (bool, error) {
+		for _, row := range rows {
+			if behind != (Row{}) && compareRows(row, behind) >= 0 {
+				return false, nil
+			}
+			if len(last) == cap(last) {
+				last, older = last[:copy(last, last[limit:])], true
+			}
+			last = append(last, row)
+		}
+		return true, nil
+	})
+	if len(last) > limit {
+		last, older = last[len(last)-limit:], true
+	}
+	if err != nil || len(last) == 0 {
+		return nil, Row{}, err
+	}
+	if older {
+		next = last[0]
+	}
+	slices.Reverse(last)
+	ids := make([]string, len(last))
+	for i, row := range last {
+		ids[i] = row.ID
+	}
+	threads, err = e.threads(ctx, ids)
+	return threads, next, err
+}
+
+// CountThreads counts the threads and callers whose counts are kept. It reads all rows of their index.
+func (e *Engine) CountThreads(ctx context.Context) (n int, err error) {
+	err = e.scan(ctx, Index{ThreadIndex, ""}, firstRow, lastRow, everyRow, 1024, func(rows []Row) (bool, error) {
+		n += len(rows)
+		return true, nil
+	})
+	return n, err
+}
+
+// Thread returns what is kept of a thread, or a caller, also of one of which labels alone are left; nil: nothing is.
+func (e *Engine) Thread(ctx context.Context, id string) (*Thread, error) {
+	found, err := e.threads(ctx, []string{id})
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return &found[0], nil
+}
+
+func (e *Engine) threads(ctx context.Context, ids []string) (found []Thread, err error) {
+	now, bounds := e.now(), &e.bounds.Threads
+	_, err = views(ctx, e, ThreadRecord, ids, func(t *Thread) bool {
+		if state := t.Aged(now, bounds.Idle, bounds.KeepLabels); state != nil {
+			found = append(found, Thread{t.ID, t.Principal, state})
+		}
+		return true
+	})
+	return found, err
 }
 
 // InEpoch says in which epoch of a shared store this gateway is.

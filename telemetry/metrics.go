@@ -47,6 +47,8 @@ type Metrics struct {
 	breakers  *prometheus.CounterVec
 	build     *prometheus.GaugeVec
 	shipped   *prometheus.CounterVec
+	threads   *prometheus.CounterVec
+	moved     prometheus.Counter
 
 	approvalMetrics
 	hookMetrics
@@ -95,6 +97,8 @@ func NewLabelled(labels CallLabels) *Metrics {
 		breakers:  create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_breaker_events_total", Help: "Circuit breakers of tools: opened, closed, and calls refused since one was open."}, []string{"event"}),
 		build:     create.NewGaugeVec(prometheus.GaugeOpts{Name: "callgate_build_info", Help: "1, with what this process was built from."}, []string{"version", "revision", "goversion"}),
 		shipped:   newShippingMetric(create),
+		threads:   create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_thread_refusals_total", Help: "Calls that the policy refused for what was done before, by what it asks: labels, counts, results, or unknown."}, []string{"reason"}),
+		moved:     create.NewCounter(prometheus.CounterOpts{Name: "callgate_thread_moved_total", Help: "Answers whose conditions were evaluated again, since other calls of their thread or caller had been let through."}),
 
 		approvalMetrics:  newApprovalMetrics(create),
 		hookMetrics:      newHookMetrics(create),
@@ -157,6 +161,17 @@ func (m *Metrics) Recorded(durable bool, took time.Duration) {
 		result = "durable"
 	}
 	m.audit.get(result).Observe(took.Seconds())
+}
+
+// ThreadRefused counts a call that the policy refused for what was done before; reason is of a closed list.
+func (m *Metrics) ThreadRefused(reason string) { m.threads.WithLabelValues(reason).Inc() }
+
+// ThreadMoved counts an answer whose conditions were evaluated again.
+func (m *Metrics) ThreadMoved() { m.moved.Inc() }
+
+// Threads counts, from now on, how many threads and callers are kept. It is called once.
+func (m *Metrics) Threads(kept func() int) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "callgate_threads", Help: "Threads and callers whose counts are kept; with a Redis, by all gateways."}, func() float64 { return float64(kept()) }))
 }
 
 // Route returns what to call when a request to a route begins to be answered, and when it

@@ -1,6 +1,6 @@
 // Package admin is the API of operators on the admin listener (server.admin_listen): JSON
 // answers below /v1/ about what the gateway does, and why. What changes something are votes,
-// grants and stops alone.
+// grants, stops and the closing of threads alone.
 //
 // Every endpoint is an Endpoint: who may use it, its parameters, and the types of its body
 // and answer. The frame does for all of them what must not be forgotten for one: it checks

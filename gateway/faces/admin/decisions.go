@@ -54,7 +54,7 @@ type Decisions struct {
 
 var decisionsQuery = []Parameter{
 	{"agent", "the agent, exactly"}, {"tool", "the tool, exactly"}, {"code", "the code of the refusal, or of the call's end"},
-	{"project", "workspace/project, exactly"}, {"verdict", "tool_call, text or refused"},
+	{"project", "workspace/project, exactly"}, {"ledger", "the id of a thread: calls that used it"}, {"verdict", "tool_call, text or refused"},
 	{"since", "a duration before now, such as 1h, or a time as of RFC 3339: only decisions from then on"},
 	{"limit", "how many decisions, 1 to 500; 50 where it is absent"}, {"before", "the seq that all of them are before: next of the page before"},
 }
@@ -77,7 +77,7 @@ func (s *Sources) decisions(r *Request) (any, error) {
 	defer cancel()
 	over := false // the rest of the log is older than since
 	search := audit.Search{Before: before, Count: limit, MaxBytes: searchBytes, Equal: map[string]string{}}
-	for _, name := range []string{"agent", "tool"} {
+	for _, name := range []string{"agent", "tool", "ledger"} {
 		if value := r.Query(name); value != "" {
 			search.Equal[name] = value
 		}

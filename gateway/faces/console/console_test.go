@@ -47,6 +47,7 @@ type fixture struct {
 	store    backend
 	log      *audit.Log
 	health   admin.Health
+	threads  *store.Engine
 
 	differences []toolservers.Difference // of every tool
 	names       []string                 // of callers
@@ -121,6 +122,8 @@ func newFixtureOn(t testing.TB, authn gateway.Authenticator, more map[string]str
 		},
 		Pools: func() []server.PoolUse { return []server.PoolUse{{Pool: "calls", Limit: 256, Taken: 3}} },
 	}).Endpoints()...)
+	f.threads = store.NewThreads(time.Now, store.ThreadBounds{})
+	api.Mount((&admin.Threads{Kernel: k.Kernel, Ledger: f.threads}).Endpoints()...)
 	api.Mount((&admin.Stops{Desk: desk, Kernel: k.Kernel, Running: kept.Running}).Endpoints()...)
 	api.Mount((&admin.Approvals{Desk: k.Desk(), Kernel: k.Kernel, Log: log, EarlierTime: time.Hour}).Endpoints()...)
 	pages, err := console.New(console.Options{API: api, Loopback: true, Log: logger})

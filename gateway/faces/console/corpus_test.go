@@ -147,8 +147,8 @@ func TestWhoSeesWhat(t *testing.T) {
 	f := newFixtureOf(t, staff{}, asking("Pays somebody.", "look it up"))
 	paths := map[string]string{} // whether approvers may: yes, or empty
 	for _, path := range []string{
-		"/console", "/console/calls", "/console/calls/call_x", "/console/tools", "/console/tools/pay", "/console/policy", "/console/check", "/console/audit", "/console/limits", "/console/running", "/console/stops", "/console/events",
-		"/v1/status", "/v1/config", "/v1/decisions", "/v1/policy", "/v1/tools", "/v1/tools/pay", "/v1/limits", "/v1/calls", "/v1/runs/x", "/v1/grants",
+		"/console", "/console/calls", "/console/calls/call_x", "/console/tools", "/console/tools/pay", "/console/policy", "/console/check", "/console/audit", "/console/limits", "/console/running", "/console/threads", "/console/threads/x", "/console/stops", "/console/events",
+		"/v1/status", "/v1/config", "/v1/decisions", "/v1/policy", "/v1/tools", "/v1/tools/pay", "/v1/limits", "/v1/calls", "/v1/runs/x", "/v1/threads", "/v1/threads/x", "/v1/grants",
 	} {
 		paths[path] = ""
 	}

@@ -50,7 +50,7 @@ func (c *Console) overview(w http.ResponseWriter, r *request) *refusal.Error {
 }
 
 func (c *Console) calls(w http.ResponseWriter, r *request) *refusal.Error {
-	query := selected(r, "agent", "tool", "code", "project", "verdict", "since", "before")
+	query := selected(r, "agent", "tool", "code", "project", "verdict", "since", "ledger", "before")
 	live := "decisions"
 	if query.Has("before") {
 		live = "" // an older page does not change
@@ -71,6 +71,37 @@ func (c *Console) call(w http.ResponseWriter, r *request) *refusal.Error {
 			live = ""
 		}
 		return page{Title: "Call " + found.CallID, Live: live, Data: found}
+	})
+}
+
+func (c *Console) threads(w http.ResponseWriter, r *request) *refusal.Error {
+	query := selected(r, "after")
+	live := "decisions"
+	if query.Has("after") {
+		live = ""
+	}
+	return showAnswer(c, w, r, "threads", admin.Ask{Method: http.MethodGet, Path: "/v1/threads", Query: query}, func(list admin.ThreadList) page {
+		return page{Title: "Threads", Live: live, Data: list}
+	})
+}
+
+func (c *Console) thread(w http.ResponseWriter, r *request) *refusal.Error {
+	return c.showThread(w, r, http.MethodGet, "/v1/threads/{id}")
+}
+
+func (c *Console) closeThread(w http.ResponseWriter, r *request) *refusal.Error {
+	return c.showThread(w, r, http.MethodPost, "/v1/threads/{id}/close")
+}
+
+// showThread shows the thread that an endpoint answers with.
+func (c *Console) showThread(w http.ResponseWriter, r *request, method, path string) *refusal.Error {
+	one := admin.Ask{Method: method, Path: path, Wildcards: map[string]string{"id": r.PathValue("id")}}
+	return showAnswer(c, w, r, "thread", one, func(found admin.Thread) page {
+		live := "decisions"
+		if method != http.MethodGet {
+			live = "" // the same page would be fetched by GET
+		}
+		return page{Title: "Thread " + found.ID, Live: live, Data: found}
 	})
 }
 

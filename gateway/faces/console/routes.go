@@ -22,7 +22,7 @@ func New(o Options) (*Console, error) {
 		digest := base64.StdEncoding.EncodeToString(sum[:])
 		c.assets[name] = asset{content, media, "sha384-" + digest, "/console/static/" + name + "?" + url.Values{"v": {digest[:12]}}.Encode()}
 	}
-	for _, name := range []string{"overview", "calls", "call", "check", "tools", "tool", "policy", "audit", "approvals", "approval", "limits", "running", "stops", "candidate", "login", "problem"} {
+	for _, name := range []string{"overview", "calls", "call", "check", "tools", "tool", "policy", "audit", "approvals", "approval", "limits", "running", "threads", "thread", "stops", "candidate", "login", "problem"} {
 		parsed, err := template.New("layout.html").Funcs(c.functions()).ParseFS(files, "pages/layout.html", "pages/"+name+".html")
 		if err != nil {
 			return nil, err
@@ -47,6 +47,9 @@ func (c *Console) routes() {
 	c.handle("GET /console/limits", c.limits)
 	c.handle("GET /console/candidate", c.candidate)
 	c.handle("GET /console/running", c.running)
+	c.handle("GET /console/threads", c.threads)
+	c.handle("GET /console/threads/{id}", c.thread)
+	c.handle("POST /console/threads/{id}/close", c.closeThread)
 	c.handle("GET /console/stops", c.stops)
 	c.handle("POST /console/stops", c.stop)
 	c.handle("POST /console/stops/{id}/resume", c.resume)
