@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/callgate/callgate/internal/testkit/budgettest"
+	"github.com/callgate/callgate/internal/testkit/limittest"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/ratelimit/budget"
 	"github.com/callgate/callgate/refusal"
@@ -78,12 +79,12 @@ func TestAnEndedReservationIsNoOther(t *testing.T) {
 
 // TestLocalAgainstOracle: the limiter of one process is an oracle of sums in a map.
 func TestLocalAgainstOracle(t *testing.T) {
-	budgettest.CheckAgainstOracle(t, func(_ *rapid.T, clock *budgettest.Clock) budget.Limiter { return ratelimit.NewLocal(clock.Now) })
+	budgettest.CheckAgainstOracle(t, func(_ *rapid.T, clock *limittest.Clock) budget.Limiter { return ratelimit.NewLocal(clock.Now) })
 }
 
 // TestNamesAreBounded: more subjects than there is room for are refused, and forget nobody.
 func TestNamesAreBounded(t *testing.T) {
-	clock := &budgettest.Clock{At: budgettest.Begin}
+	clock := limittest.NewClock(budgettest.Begin)
 	limiter := ratelimit.NewLocalOf(clock.Now, 3)
 	b := budget.Budget{Name: "b", Per: budget.PerAgent, Window: budget.Hour, Zone: time.UTC, Limit: budget.Amount{Tokens: 10}}
 	take := func(subject string) error {
@@ -102,10 +103,10 @@ func TestNamesAreBounded(t *testing.T) {
 	if err := take("0"); !errors.As(err, &refused) || refused.Code != refusal.RateLimited {
 		t.Errorf("found %v", err)
 	}
-	if clock.At = clock.At.Add(time.Hour); take("3") != nil {
+	if clock.Move(time.Hour); take("3") != nil {
 		t.Error("the window has ended, and its counters are kept")
 	}
-	clock.At = budgettest.Begin
+	clock.Set(budgettest.Begin)
 	if err := take("3"); err == nil {
 		t.Error("the clock stands back, and a budget was renewed")
 	}

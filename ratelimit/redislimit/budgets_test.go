@@ -84,7 +84,7 @@ func until(t testing.TB, what string, holds func() bool) {
 // TestAgainstOracle: the limiter on Redis is an oracle of sums in a map.
 func TestBudgetsAgainstOracle(t *testing.T) {
 	address := redistest.Shared(t)
-	budgettest.CheckAgainstOracle(t, func(t *rapid.T, clock *budgettest.Clock) budget.Limiter {
+	budgettest.CheckAgainstOracle(t, func(t *rapid.T, clock *limittest.Clock) budget.Limiter {
 		l, _, err := redislimit.NewWithClock(t.Context(), optionsOf(address, redistest.Prefix()), clock.Now)
 		if err != nil {
 			t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
@@ -38,17 +37,16 @@ func TestCallsDecidedTogether(t *testing.T) {
 		with(budget("7/h", 2), nil, nil), with(budget("1/s", 3), nil, new(4)), with(nil, budget("3/m", 5), new(2)),
 	}
 	rapid.Check(t, func(rt *rapid.T) {
-		now := limittest.Epoch
-		clock := func() time.Time { return now }
+		clock := limittest.NewClock(limittest.Epoch)
 		options := []redislimit.Options{optionsFor(address), optionsFor(address)}
 		var limiters []*redislimit.Limiter
 		for _, o := range options {
-			r, warnings, err := redislimit.NewWithClock(ctx, o, clock)
+			r, warnings, err := redislimit.NewWithClock(ctx, o, clock.Now)
 			limiters = append(limiters, opened(t, r, warnings, err))
 			defer r.Close()
 		}
 		for range rapid.IntRange(1, 4).Draw(rt, "batches") {
-			now = now.Add(time.Duration(rapid.IntRange(-500, 3000).Draw(rt, "ms")) * time.Millisecond)
+			clock.MoveMS(int64(rapid.IntRange(-500, 3000).Draw(rt, "ms")))
 			if rapid.IntRange(0, 3).Draw(rt, "spoil") == 0 {
 				for _, o := range options {
 					if err := client.RPush(ctx, redislimit.KeyOf(o.Prefix+"spoilt", "a0"), "x").Err(); err != nil {

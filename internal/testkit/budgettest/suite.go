@@ -9,15 +9,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/callgate/callgate/internal/testkit/limittest"
 	"github.com/callgate/callgate/ratelimit/budget"
 	"github.com/callgate/callgate/refusal"
 )
-
-// Clock is a time that a test sets.
-type Clock struct{ At time.Time }
-
-// Now is the time.
-func (c *Clock) Now() time.Time { return c.At }
 
 // Begin is the time at which tests begin: shortly before the end of an hour, a day, a week and a month,
 // and behind the time of any real clock, by which Redis forgets keys.
@@ -33,9 +28,9 @@ type openReservation struct {
 
 // CheckAgainstOracle runs random requests against a limiter and against sums in a map, and requires
 // that both agree on every verdict and every counter. The limiter begins empty, and goes by the clock.
-func CheckAgainstOracle(t *testing.T, open func(t *rapid.T, clock *Clock) budget.Limiter) {
+func CheckAgainstOracle(t *testing.T, open func(t *rapid.T, clock *limittest.Clock) budget.Limiter) {
 	rapid.Check(t, func(t *rapid.T) {
-		clock := &Clock{At: Begin}
+		clock := limittest.NewClock(Begin)
 		limiter := open(t, clock)
 		set := &budget.Set{BytesPerToken: 1}
 		for i, window := range []budget.Window{budget.Hour, budget.Day, budget.Week, budget.Month} {
@@ -53,7 +48,7 @@ func CheckAgainstOracle(t *testing.T, open func(t *rapid.T, clock *Clock) budget
 				fits := true
 				h := &openReservation{amount: amount}
 				for i := range charges {
-					at := place(&charges[i], clock.At)
+					at := place(&charges[i], clock.Now())
 					h.counters = append(h.counters, at)
 					l, s := charges[i].Budget.Limit, spent[at]
 					fits = fits && (l.Tokens == 0 || s.Tokens+amount.Tokens <= l.Tokens) && (l.Micros == 0 || s.Micros+amount.Micros <= l.Micros)
@@ -63,7 +58,7 @@ func CheckAgainstOracle(t *testing.T, open func(t *rapid.T, clock *Clock) budget
 					t.Fatalf("reserve %+v of %v: %v; the oracle says that it fits: %v", amount, spent, err, fits)
 				}
 				if err != nil {
-					checkRefusal(t, err, clock.At)
+					checkRefusal(t, err, clock.Now())
 					return
 				}
 				for _, at := range h.counters {
@@ -88,7 +83,7 @@ func CheckAgainstOracle(t *testing.T, open func(t *rapid.T, clock *Clock) budget
 				}
 			},
 			"wait": func(t *rapid.T) {
-				clock.At = clock.At.Add(time.Duration(rapid.IntRange(1, 90).Draw(t, "minutes")) * time.Minute)
+				clock.Move(time.Duration(rapid.IntRange(1, 90).Draw(t, "minutes")) * time.Minute)
 			},
 			"change a limit": func(t *rapid.T) {
 				budgets := append([]budget.Budget(nil), set.Budgets...)
@@ -107,7 +102,7 @@ func CheckAgainstOracle(t *testing.T, open func(t *rapid.T, clock *Clock) budget
 					t.Fatal(err)
 				}
 				for i := range states {
-					at := place(&all[i], clock.At)
+					at := place(&all[i], clock.Now())
 					if states[i].Spent != spent[at] || states[i].Reserved != reserved[at] {
 						t.Fatalf("%s: found %+v, the oracle has %+v with %+v reserved", at, states[i], spent[at], reserved[at])
 					}
