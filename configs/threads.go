@@ -23,8 +23,8 @@ type Threads struct {
 	// such requests of a caller are one thread.
 	Unnamed string `key:"unnamed" of:"what becomes of calls in no thread" words:"refuse shared"`
 	// How long after its last call what a thread has done counts, and for how long its labels stand.
-	Idle       time.Duration `key:"idle" example:"7d"`
-	KeepLabels time.Duration `key:"keep_labels" example:"30d"`
+	Idle       time.Duration `key:"idle" restart:"" example:"7d"`
+	KeepLabels time.Duration `key:"keep_labels" restart:"" example:"30d"`
 }
 
 // UnnamedShared is the value of Threads.Unnamed by which requests in no thread share one.

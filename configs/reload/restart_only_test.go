@@ -66,8 +66,10 @@ func TestKeep(t *testing.T) {
 		"audit": func(s *configs.Settings) {
 			s.Audit = configs.Audit{Record: "arguments", SignKey: secret.Parse("file:audit.key"), RotateBytes: 1 << 20, Preallocate: true}
 		},
-		"store": func(s *configs.Settings) { s.Store.Replicas = 3 },
-		"redis": func(s *configs.Settings) { s.Redis = &configs.Redis{Prefix: "x:"} },
+		"store":               func(s *configs.Settings) { s.Store.Replicas = 3 },
+		"redis":               func(s *configs.Settings) { s.Redis = &configs.Redis{Prefix: "x:"} },
+		"threads.idle":        func(s *configs.Settings) { s.Threads.Idle++ },
+		"threads.keep_labels": func(s *configs.Settings) { s.Threads.KeepLabels++ },
 	} {
 		s := defaultSettings(t)
 		change(&s)
@@ -75,7 +77,7 @@ func TestKeep(t *testing.T) {
 		if waiting := keepRestartOnly(&s, first); !slices.Equal(waiting, []string{key}) {
 			t.Errorf("found %v waiting; expected %s", waiting, key)
 		}
-		if !reflect.DeepEqual(s.Server, first.Server) || s.Auth.Mode != first.Auth.Mode || s.DataDir != first.DataDir || !reflect.DeepEqual(s.Audit, first.Audit) || s.Redis != first.Redis || s.Store != first.Store {
+		if !reflect.DeepEqual(s.Server, first.Server) || s.Auth.Mode != first.Auth.Mode || s.DataDir != first.DataDir || !reflect.DeepEqual(s.Audit, first.Audit) || s.Redis != first.Redis || s.Store != first.Store || !reflect.DeepEqual(s.Threads, first.Threads) {
 			t.Errorf("%s: its new value is kept: %+v", key, s)
 		}
 		if !s.Auth.AllowAnyListener || s.PolicyFile != "other.csv" {
