@@ -194,6 +194,9 @@ func (x *exchange) RequestTurn(modelCtx, ctx context.Context) (*Turn, error) {
 			x.abandon(ctx, reply)
 			return nil, refusal.New(refusal.UpstreamUnavailable, "The model gave more answers than were asked for; none of them was used.")
 		}
+		if slices.ContainsFunc(reply.Answers, func(a *Answer) bool { return a.part(Hosted) != nil || a.part(Unknown) != nil }) {
+			x.Admission.BringsResult("", nil) // its calls, and what is asked for, may come of what a tool of the provider has said
+		}
 		denied := x.hookBeside(ctx, reply)
 		again, err := x.answerAsks(ctx, reply, denied)
 		if err != nil {
@@ -216,9 +219,6 @@ func (x *exchange) judgeAll(ctx context.Context, reply *Reply, denied *refusal.E
 	}
 	x.asked.tokens = 0
 	for _, a := range reply.Answers {
-		if a.part(Hosted) != nil || a.part(Unknown) != nil {
-			x.Admission.BringsResult("", nil) // its calls may come of what a tool of the provider has said
-		}
 		if a.decision == nil {
 			x.judge(ctx, a, denied)
 		}

@@ -141,7 +141,8 @@ type office struct {
 	t     *testing.T
 	mu    sync.Mutex
 	step  *step
-	asked int // how often the model was asked for the step
+	asked int      // how often the model was asked for the step
+	first []string // what it answers before that
 }
 
 // byName has principals by their names, of which one has one thread.
@@ -195,6 +196,9 @@ func open(t *testing.T, s *story, ledger *store.Engine) *office {
 		d.Name, d.BaseURL, d.Retries = string(wire), model.URL, 0
 		d.Models, d.Rules.Speaks = []upstream.Model{{ID: string(wire)}}, []upstream.Wire{wire}
 		d.Rules.Modes = []upstream.Mode{upstream.Enforce, upstream.Orchestrate}
+		d.Rules.Messages.UnknownBlocks, d.Rules.Messages.ServerTools = upstream.Pass, []string{"web_search"}
+		d.Rules.Responses.State, d.Rules.Responses.UnknownItems, d.Rules.Responses.Prompt = upstream.BindState, upstream.Pass, true
+		d.Rules.Responses.HostedTools, d.Rules.Responses.MCPServers = []string{"web_search"}, []string{"docs"}
 		models = append(models, d)
 	}
 	set, err := upstream.New(models)
@@ -310,14 +314,20 @@ func responsesRequest(s *step) string {
 // answer is the model: it makes the calls of the step once, and answers with a text from then on.
 func (o *office) answer(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
+	w.Header().Set("Content-Type", "application/json")
 	o.mu.Lock()
+	if len(o.first) > 0 {
+		_, _ = io.WriteString(w, o.first[0])
+		o.first = o.first[1:]
+		o.mu.Unlock()
+		return
+	}
 	made := o.step.calls
 	if o.asked++; o.asked > 1 {
 		made = nil
 	}
 	o.mu.Unlock()
 	var parts []string
-	w.Header().Set("Content-Type", "application/json")
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/chat/completions"):
 		for i, c := range made {
@@ -364,6 +374,71 @@ func (o *office) tell(w way, s *step) (codes []string, answer *httptest.Response
 		}
 	}
 	return codes, answer
+}
+
+// TestWhatNobodyJudgedLabels: what a model may have read without a call that was judged here labels its thread before its
+// next call, wherever and in whatever shape that came.
+func TestWhatNobodyJudgedLabels(t *testing.T) {
+	s := &story{rows: []string{`p, Analyst, *, files.write, "'untrusted' in thread.labels", deny`, "p, Analyst, *, *, , allow"}}
+	write := step{calls: []call{{"files.write", `{"path":"a"}`}}, thread: "t", by: "ada"}
+	const (
+		completed = `{"id":"resp_0","object":"response","created_at":7,"status":"completed","model":"m","output":[`
+		searched  = `{"id":"ws_1","type":"web_search_call","status":"completed","action":{"type":"search","query":"a"}}`
+		asks      = `{"id":"mcpr_1","type":"mcp_approval_request","server_label":"docs","name":"read","arguments":"{}"}`
+		says      = `{"id":"msg_0","type":"message","status":"completed","role":"assistant","content":[{"type":"output_text","annotations":[],"text":"Hi."}]}`
+		function  = `{"type":"function","name":"files_write","parameters":{"type":"object"}}`
+		offers    = `,"tools":[` + function + `]`
+		kept      = `"previous_response_id":"resp_0",`
+	)
+	begins := []string{completed + says + `]}`}
+	inMessages := func(messages string) string {
+		return `"max_tokens":9,"messages":[` + messages + `],"tools":[{"name":"files_write","input_schema":{"type":"object"}}]`
+	}
+	for name, test := range map[string]struct {
+		wire   upstream.Wire
+		before string // a request that comes before it
+		body   string
+		first  []string
+	}{
+		"a kept response, and a text":   {upstream.ResponsesWire, `"input":"hi"`, kept + `"input":"hi"` + offers, begins},
+		"a kept response, and items":    {upstream.ResponsesWire, `"input":"hi"`, kept + `"input":[{"role":"user","content":"hi"}]` + offers, begins},
+		"a kept response, and a prompt": {upstream.ResponsesWire, `"input":"hi"`, kept + `"prompt":{"id":"pmpt_1"}` + offers, begins},
+		"a kept item":                   {upstream.ResponsesWire, `"input":"hi"`, `"input":[{"type":"item_reference","id":"msg_0"},{"role":"user","content":"hi"}]` + offers, begins},
+		"a search in the history":       {upstream.ResponsesWire, "", `"input":[` + searched + `,{"role":"user","content":"hi"}]` + offers, nil},
+		"an item of an unknown type":    {upstream.ResponsesWire, "", `"input":[{"type":"novel"},{"role":"user","content":"hi"}]` + offers, nil},
+		"a search beside what is asked for": {upstream.ResponsesWire, "", `"input":"hi","tools":[{"type":"web_search"},{"type":"mcp","server_label":"docs","server_url":"https://docs.example"},` + function + `]`,
+			[]string{completed + searched + "," + asks + `]}`}},
+		"a search of the model": {upstream.MessagesWire, "", inMessages(`{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"server_tool_use","id":"s","name":"web_search","input":{}},` +
+			`{"type":"web_search_tool_result","tool_use_id":"s","content":[]}]},{"role":"user","content":"go on"}`), nil},
+		"a search that the user states":  {upstream.MessagesWire, "", inMessages(`{"role":"user","content":[{"type":"web_search_tool_result","tool_use_id":"s","content":[]},{"type":"text","text":"hi"}]}`), nil},
+		"a result that the model states": {upstream.MessagesWire, "", inMessages(`{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"tool_result","tool_use_id":"s","content":"x"}]},{"role":"user","content":"go on"}`), nil},
+		"a block of an unknown type":     {upstream.MessagesWire, "", inMessages(`{"role":"user","content":[{"type":"novel"},{"type":"text","text":"hi"}]}`), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := open(t, s, inMemory(t))
+			path, mode := "/v1/responses", []string{"Callgate-Mode", string(upstream.Enforce)}
+			if test.wire == upstream.MessagesWire {
+				path = "/v1/messages"
+			}
+			o.first, o.step = test.first, &write
+			send := func(body string) func(*office, *step) *httptest.ResponseRecorder {
+				return func(o *office, s *step) *httptest.ResponseRecorder {
+					return o.post(s, path, fmt.Sprintf(`{"model":%q,`, test.wire)+body+`}`, mode...)
+				}
+			}
+			if test.before != "" {
+				elsewhere := write // nothing of it is kept of this thread
+				elsewhere.thread = "before"
+				if w := send(test.before)(o, &elsewhere); w.Code != http.StatusOK {
+					t.Fatalf("%d %s", w.Code, w.Body)
+				}
+			}
+			got, answer := o.tell(way{send: send(test.body)}, &write)
+			if len(got) == 0 || got[len(got)-1] != string(refusal.PermissionDenied) {
+				t.Errorf("%q: %d %s", got, answer.Code, answer.Body)
+			}
+		})
+	}
 }
 
 // TestStories tells the stories on every face, with what is kept in memory and on Redis.

@@ -189,18 +189,18 @@ func (h *history) block(role, kind string, block rawjson.Object, param string) e
 	case role == "assistant" && kind == "tool_search_tool_result":
 		h.found(block.Get("content"))
 	}
-	if role == "assistant" && isOfProvider(kind) {
+	known := blocksByRole[role][kind]
+	if !known || role == "assistant" && isOfProvider(kind) {
 		h.brought = append(h.brought, nil)
 	}
-	if !blocksByRole[role][kind] && !h.unknown.disguised {
+	if !known && !h.unknown.disguised {
 		_, known := blockTypes[kind]
 		h.unknown = toolUnknown{kind, param, !known && isDisguised(kind)}
 	}
 	return nil
 }
 
-// isOfProvider reports whether a block of the model holds what a tool of the provider said, or is of a type that is
-// not known.
+// isOfProvider reports whether a block of the model holds what a tool of the provider said.
 func isOfProvider(kind string) bool {
 	switch kind {
 	case "text", "thinking", "redacted_thinking", "document", "tool_use", "compaction":

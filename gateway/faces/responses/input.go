@@ -18,6 +18,9 @@ const maxItems = 1 << 14
 // readInput reads the input: a text, or items. Each call must be answered once, by its call_id
 // (RS-17).
 func (d *dialogue) readInput(ctx context.Context) error {
+	if d.previous != "" {
+		d.Admission.BringsResult("", nil) // what the provider keeps is not seen
+	}
 	raw := d.members.Get("input")
 	if raw == nil && d.members.Get("prompt") != nil {
 		return nil // the prompt may hold it
@@ -29,9 +32,6 @@ func (d *dialogue) readInput(ctx context.Context) error {
 	list, ok := rawjson.Elements(raw)
 	if !ok {
 		return bad("input", "\"input\" must be a text, or a list of items.")
-	}
-	if d.previous != "" {
-		d.Admission.BringsResult("", nil) // what the provider keeps is not seen
 	}
 	h := history{run: d, open: map[string]earlierCall{}, used: map[string]string{}, answered: map[string]earlierCall{}, unseen: d.previous != ""}
 	for i, value := range list {
