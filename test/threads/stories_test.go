@@ -3,6 +3,7 @@
 package threads_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -20,13 +21,17 @@ import (
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/gateway/faces/acp"
 	"github.com/callgate/callgate/gateway/faces/chat"
 	"github.com/callgate/callgate/gateway/faces/mcp"
 	"github.com/callgate/callgate/gateway/faces/messages"
 	"github.com/callgate/callgate/gateway/faces/native"
+	"github.com/callgate/callgate/gateway/faces/oxp"
 	"github.com/callgate/callgate/gateway/faces/responses"
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/identity"
+	"github.com/callgate/callgate/internal/acp/wire"
+	"github.com/callgate/callgate/internal/testkit/acptest"
 	"github.com/callgate/callgate/internal/testkit/corpora"
 	"github.com/callgate/callgate/internal/testkit/facetest"
 	"github.com/callgate/callgate/internal/testkit/redistest"
@@ -143,6 +148,11 @@ type office struct {
 	step  *step
 	asked int      // how often the model was asked for the step
 	first []string // what it answers before that
+
+	mcp      *mcp.Face
+	sessions map[string]session // by the principal and the name of the thread
+	acp      *acp.Face
+	editors  map[string]*acptest.Editor // by the principal
 }
 
 // byName has principals by their names, of which one has one thread.
@@ -159,12 +169,13 @@ func open(t *testing.T, s *story, ledger *store.Engine) *office {
 		unnamed = "shared"
 	}
 	c := facetest.Config(t, map[string]string{
-		"callgate.yaml":  "registry: {files: [tools.yaml]}\napprovals: approvals.yaml\nthreads: {labels: [untrusted, customer], default_labels: [untrusted], unnamed: " + unnamed + "}\n",
-		"tools.yaml":     toolsFile,
-		"approvals.yaml": "rules: {one: {}}\nwait: 0s\n",
-		"policy.csv":     strings.Join(s.rows, "\n") + "\n",
+		"callgate.yaml":   "registry: {files: [tools.yaml]}\napprovals: approvals.yaml\nthreads: {labels: [untrusted, customer], default_labels: [untrusted], unnamed: " + unnamed + "}\n",
+		"tools.yaml":      toolsFile,
+		"approvals.yaml":  "rules: {one: {}}\nwait: 0s\n",
+		"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst], roots: [/w]}}}}\n",
+		"policy.csv":      strings.Join(s.rows, "\n") + "\n",
 	})
-	o := &office{t: t}
+	o := &office{t: t, sessions: map[string]session{}, editors: map[string]*acptest.Editor{}}
 	o.Fixture = facetest.New(t, facetest.Options{
 		Config: c,
 		Engine: facetest.ToolFunc(func(tool.Call) (tool.Result, error) {
@@ -210,7 +221,13 @@ func open(t *testing.T, s *story, ledger *store.Engine) *office {
 	chat.New(forModels).Mount(o.Server)
 	messages.New(forModels).Mount(o.Server)
 	responses.New(forModels).Mount(o.Server)
-	mcp.New(mcp.Options{Executor: o.Executor, Version: "1"}).Mount(o.Server)
+	oxp.New(oxp.Options{Executor: o.Executor, Log: o.Logger}).Mount(o.Server)
+	o.mcp = mcp.New(mcp.Options{Executor: o.Executor, Version: "1"})
+	o.mcp.Mount(o.Server)
+	o.acp = acp.New(acp.Options{
+		Turns: forModels, Wire: chat.Wire, Model: string(upstream.ChatWire), Folder: t.TempDir(), Version: "1", Logger: o.Logger,
+		Accepted: func(wire.MCPServer) bool { return false },
+	})
 	return o
 }
 
@@ -238,21 +255,34 @@ type way struct {
 	name      string
 	handsOver bool
 	single    bool // one call a request, and no history
+	session   bool // the thread is a session: it came from no other
+	process   bool // and there is always one, of which the client brings no history
 	send      func(o *office, s *step) *httptest.ResponseRecorder
+}
+
+// tells reports whether a story can be told this way.
+func (w way) tells(s *story) bool {
+	return !slices.ContainsFunc(s.steps, func(s step) bool {
+		return w.single && len(s.calls) > 1 || (w.single || w.process) && s.brings != nil || w.handsOver && s.fails || w.session && s.ancestors != "" || w.process && s.thread == ""
+	})
 }
 
 func ways() []way {
 	all := []way{
-		{"native", false, true, func(o *office, s *step) *httptest.ResponseRecorder {
+		{name: "native", single: true, send: func(o *office, s *step) *httptest.ResponseRecorder {
 			c := s.calls[0]
 			return o.post(s, "/v1/calls", `{"tool":{"name":"`+c.tool+`","arguments":`+c.arguments+`}}`, "Content-Type", "text/plain")
 		}},
-		{"mcp", false, true, func(o *office, s *step) *httptest.ResponseRecorder {
+		{name: "oxp", single: true, send: func(o *office, s *step) *httptest.ResponseRecorder {
 			c := s.calls[0]
-			return o.post(s, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+c.wire()+`","arguments":`+c.arguments+`,`+
-				`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`,
-				"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", c.wire(), "Accept", "application/json, text/event-stream")
+			return o.post(s, "/tools/call", `{"tool_id":"`+c.tool+`","input":`+c.arguments+`}`)
 		}},
+		{name: "mcp", single: true, send: func(o *office, s *step) *httptest.ResponseRecorder {
+			return o.post(s, "/mcp", s.mcp(modern), "Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", s.calls[0].wire(), "Accept", "application/json, text/event-stream")
+		}},
+		{name: "mcp, in a session", single: true, session: true, send: sendInSession},
+		{name: "mcp, in a process", single: true, session: true, process: true, send: sendToProcess},
+		{name: "acp", session: true, process: true, send: sendToAgent},
 	}
 	for _, w := range []struct {
 		wire upstream.Wire
@@ -260,12 +290,102 @@ func ways() []way {
 		body func(*step) string
 	}{{upstream.ChatWire, "/v1/chat/completions", chatRequest}, {upstream.MessagesWire, "/v1/messages", messagesRequest}, {upstream.ResponsesWire, "/v1/responses", responsesRequest}} {
 		for _, mode := range []upstream.Mode{upstream.Enforce, upstream.Orchestrate} {
-			all = append(all, way{string(w.wire) + ", " + string(mode), mode == upstream.Enforce, false, func(o *office, s *step) *httptest.ResponseRecorder {
-				return o.post(s, w.path, fmt.Sprintf(`{"model":%q,`, w.wire)+w.body(s), "Callgate-Mode", string(mode))
-			}})
+			for _, how := range []string{"whole", "streamed"} {
+				head := fmt.Sprintf(`{"model":%q,"stream":%t,`, w.wire, how == "streamed")
+				all = append(all, way{name: string(w.wire) + ", " + string(mode) + ", " + how, handsOver: mode == upstream.Enforce, send: func(o *office, s *step) *httptest.ResponseRecorder {
+					return o.post(s, w.path, head+w.body(s), "Callgate-Mode", string(mode))
+				}})
+			}
 		}
 	}
 	return all
+}
+
+// modern is what a request of MCP of the newest revision has.
+const modern = `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+
+// mcp is the step as a request, with more parameters.
+func (s *step) mcp(more string) string {
+	return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + s.calls[0].wire() + `","arguments":` + s.calls[0].arguments + more + `}}`
+}
+
+// session is one of MCP or ACP: its id, or the streams of its process.
+type session struct {
+	id  string
+	in  io.Writer
+	out *bufio.Reader
+}
+
+// sendInSession sends a step in the session that stands for its thread, and not its name; without a thread there is no session.
+func sendInSession(o *office, s *step) *httptest.ResponseRecorder {
+	unnamed, version := *s, []string{"Mcp-Protocol-Version", "2025-11-25", "Accept", "application/json, text/event-stream"}
+	unnamed.thread = ""
+	name := s.by + "/" + s.thread
+	if s.thread != "" && o.sessions[name].id == "" {
+		w := o.post(&unnamed, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`, version[2:]...)
+		o.sessions[name] = session{id: w.Header().Get("Mcp-Session-Id")}
+	}
+	if id := o.sessions[name].id; id != "" {
+		version = append(version, "Mcp-Session-Id", id)
+	}
+	return o.post(&unnamed, "/mcp", s.mcp(""), version...)
+}
+
+// serve runs a process of a principal, and returns the streams of its client.
+func (o *office) serve(by string, face func(context.Context, gateway.Request, io.Reader, io.Writer) error) (io.Reader, io.Writer) {
+	in, write := io.Pipe()
+	read, out := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- face(context.Background(), gateway.Request{Credential: by}, in, out)
+		_ = out.Close()
+	}()
+	o.t.Cleanup(func() {
+		_ = write.Close()
+		if err := <-ended; err != nil {
+			o.t.Error(err)
+		}
+	})
+	return read, write
+}
+
+// sendToAgent sends a step as a prompt in the session that stands for its thread.
+func sendToAgent(o *office, s *step) *httptest.ResponseRecorder {
+	editor := o.editors[s.by]
+	if editor == nil {
+		in, out := o.serve(s.by, o.acp.Serve)
+		editor = acptest.NewEditor(o.t, in, out)
+		editor.Initialize(json.RawMessage(`{}`))
+		o.editors[s.by] = editor
+	}
+	name := s.by + "/" + s.thread
+	if o.sessions[name].id == "" {
+		o.sessions[name] = session{id: editor.Session("/w")}
+	}
+	w := httptest.NewRecorder()
+	w.Body.WriteString(editor.Prompt(o.sessions[name].id, "hi"))
+	return w
+}
+
+// sendToProcess sends a step to the process that stands for its thread.
+func sendToProcess(o *office, s *step) *httptest.ResponseRecorder {
+	name := s.by + "/" + s.thread
+	to, there := o.sessions[name]
+	if !there {
+		read, write := o.serve(s.by, o.mcp.Stdio)
+		to = session{in: write, out: bufio.NewReader(read)}
+		o.sessions[name] = to
+	}
+	w := httptest.NewRecorder()
+	if _, err := io.WriteString(to.in, s.mcp(modern)+"\n"); err != nil {
+		o.t.Error(err)
+	}
+	line, err := to.out.ReadString('\n')
+	if err != nil {
+		o.t.Error(err)
+	}
+	w.Body.WriteString(line)
+	return w
 }
 
 // tools are those that are offered: those that the step calls.
@@ -313,49 +433,100 @@ func responsesRequest(s *step) string {
 
 // answer is the model: it makes the calls of the step once, and answers with a text from then on.
 func (o *office) answer(w http.ResponseWriter, r *http.Request) {
-	_, _ = io.Copy(io.Discard, r.Body)
-	w.Header().Set("Content-Type", "application/json")
+	var request struct{ Stream bool }
+	_ = json.NewDecoder(r.Body).Decode(&request)
 	o.mu.Lock()
+	defer o.mu.Unlock()
 	if len(o.first) > 0 {
+		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, o.first[0])
 		o.first = o.first[1:]
-		o.mu.Unlock()
 		return
 	}
-	made := o.step.calls
-	if o.asked++; o.asked > 1 {
-		made = nil
+	var made []call
+	if o.asked++; o.asked == 1 {
+		made = o.step.calls
 	}
-	o.mu.Unlock()
-	var parts []string
-	switch {
-	case strings.HasSuffix(r.URL.Path, "/chat/completions"):
-		for i, c := range made {
-			parts = append(parts, fmt.Sprintf(`{"id":"call_%d","type":"function","function":{"name":%q,"arguments":%s}}`, i, c.wire(), quoted(c.arguments)))
-		}
+	whole, events := answerOf[r.URL.Path[strings.LastIndex(r.URL.Path, "/"):]](made)
+	if !request.Stream {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, whole)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	for _, event := range events {
+		_, _ = io.WriteString(w, event+"\n\n")
+	}
+}
+
+// answerOf are answers that make calls, or say a text, by the end of the path: whole, and as the events of a stream.
+var answerOf = map[string]func([]call) (whole string, events []string){
+	"/completions": func(made []call) (string, []string) {
 		message, reason := `{"role":"assistant","content":"Done."}`, "stop"
-		if parts != nil {
+		if made != nil {
+			var parts []string
+			for i, c := range made {
+				parts = append(parts, fmt.Sprintf(`{"index":%d,"id":"call_%d","type":"function","function":{"name":%q,"arguments":%s}}`, i, i, c.wire(), quoted(c.arguments)))
+			}
 			message, reason = `{"role":"assistant","content":null,"tool_calls":[`+strings.Join(parts, ",")+`]}`, "tool_calls"
 		}
-		_, _ = io.WriteString(w, `{"id":"c","object":"chat.completion","created":7,"model":"m","choices":[{"index":0,"message":`+message+`,"finish_reason":"`+reason+`"}]}`)
-	case strings.HasSuffix(r.URL.Path, "/messages"):
-		reason := "tool_use"
+		said := func(kind, member string) string {
+			return `{"id":"c","object":"chat.completion` + kind + `","created":7,"model":"m","choices":[{"index":0,"` + member + `":` + message + `,"finish_reason":"` + reason + `"}]}`
+		}
+		return said("", "message"), []string{"data: " + said(".chunk", "delta"), "data: [DONE]"}
+	},
+	"/messages": func(made []call) (string, []string) {
+		const head = `{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[`
+		stopped := func(reason string) string { return `"stop_reason":` + reason + `,"stop_sequence":null` }
+		usage := `"usage":{"input_tokens":1,"output_tokens":1}`
+		events := []string{`{"type":"message_start","message":` + head + `],` + stopped("null") + "," + usage + `}}`}
+		var parts []string
+		add := func(begun, delta, part string) {
+			at := fmt.Sprintf(`"index":%d`, len(parts))
+			parts = append(parts, part)
+			events = append(events, `{"type":"content_block_start",`+at+`,"content_block":`+begun+`}`, `{"type":"content_block_delta",`+at+`,"delta":`+delta+`}`, `{"type":"content_block_stop",`+at+`}`)
+		}
+		reason := `"tool_use"`
 		for i, c := range made {
-			parts = append(parts, fmt.Sprintf(`{"type":"tool_use","id":"toolu_%d","name":%q,"input":%s}`, i, c.wire(), c.arguments))
+			part := fmt.Sprintf(`{"type":"tool_use","id":"toolu_%d","name":%q,"input":`, i, c.wire())
+			add(part+`{}}`, `{"type":"input_json_delta","partial_json":`+quoted(c.arguments)+`}`, part+c.arguments+`}`)
 		}
-		if parts == nil {
-			parts, reason = []string{`{"type":"text","text":"Done."}`}, "end_turn"
+		if made == nil {
+			reason = `"end_turn"`
+			add(`{"type":"text","text":""}`, `{"type":"text_delta","text":"Done."}`, `{"type":"text","text":"Done."}`)
 		}
-		_, _ = io.WriteString(w, `{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[`+strings.Join(parts, ",")+`],"stop_reason":"`+reason+`","stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}`)
-	default:
+		events = append(events, `{"type":"message_delta","delta":{`+stopped(reason)+`},`+usage+`}`, `{"type":"message_stop"}`)
+		for i, e := range events {
+			events[i] = "event: " + strings.Split(e, `"`)[3] + "\ndata: " + e
+		}
+		return head + strings.Join(parts, ",") + `],` + stopped(reason) + "," + usage + `}`, events
+	},
+	"/responses": func(made []call) (string, []string) {
+		const head = `"object":"response","created_at":7,"model":"m","id":"resp_1","status":`
+		events := []string{`"response.created","response":{` + head + `"in_progress","output":[]}}`}
+		var parts []string
+		add := func(begun, piece, part string) {
+			at := fmt.Sprintf(`"output_index":%d`, len(parts))
+			parts = append(parts, part)
+			events = append(events, `"response.output_item.added",`+at+`,"item":`+begun+`}`, strings.Replace(piece, "AT", at, 1), `"response.output_item.done",`+at+`,"item":`+part+`}`)
+		}
 		for i, c := range made {
-			parts = append(parts, fmt.Sprintf(`{"id":"fc_%d","type":"function_call","status":"completed","call_id":"call_%d","name":%q,"arguments":%s}`, i, i, c.wire(), quoted(c.arguments)))
+			part := func(status, arguments string) string {
+				return fmt.Sprintf(`{"id":"fc_%d","type":"function_call","status":%q,"call_id":"call_%d","name":%q,"arguments":%s}`, i, status, i, c.wire(), quoted(arguments))
+			}
+			add(part("in_progress", ""), fmt.Sprintf(`"response.function_call_arguments.delta","item_id":"fc_%d",AT,"delta":%s}`, i, quoted(c.arguments)), part("completed", c.arguments))
 		}
-		if parts == nil {
-			parts = []string{`{"id":"msg_1","type":"message","status":"completed","role":"assistant","content":[{"type":"output_text","annotations":[],"text":"Done."}]}`}
+		if made == nil {
+			const part = `{"id":"msg_1","type":"message","role":"assistant","status":`
+			add(part+`"in_progress","content":[]}`, `"response.output_text.delta","item_id":"msg_1",AT,"content_index":0,"delta":"Done."}`, part+`"completed","content":[{"type":"output_text","annotations":[],"text":"Done."}]}`)
 		}
-		_, _ = io.WriteString(w, `{"id":"resp_1","object":"response","created_at":7,"status":"completed","model":"m","output":[`+strings.Join(parts, ",")+`]}`)
-	}
+		whole := `{` + head + `"completed","output":[` + strings.Join(parts, ",") + `]}`
+		events = append(events, `"response.completed","response":`+whole+`}`)
+		for i, e := range events {
+			events[i] = fmt.Sprintf(`data: {"sequence_number":%d,"type":%s`, i, e)
+		}
+		return whole, events
+	},
 }
 
 // tell brings a step to the gateway, and returns the codes of its calls; of one refused, that alone.
@@ -427,7 +598,7 @@ func TestWhatNobodyJudgedLabels(t *testing.T) {
 				}
 			}
 			if test.before != "" {
-				elsewhere := write // nothing of it is kept of this thread
+				elsewhere := write
 				elsewhere.thread = "before"
 				if w := send(test.before)(o, &elsewhere); w.Code != http.StatusOK {
 					t.Fatalf("%d %s", w.Code, w.Body)
@@ -458,8 +629,7 @@ func tellAll(t *testing.T, stories []*story, kept func(*testing.T) *store.Engine
 	for _, s := range stories {
 		t.Run(s.name, func(t *testing.T) {
 			for _, w := range ways() {
-				if w.single && slices.ContainsFunc(s.steps, func(s step) bool { return len(s.calls) > 1 || s.brings != nil }) ||
-					w.handsOver && slices.ContainsFunc(s.steps, func(s step) bool { return s.fails }) {
+				if !w.tells(s) {
 					continue
 				}
 				o := open(t, s, kept(t))
