@@ -65,8 +65,7 @@ func KernelConfig(c *configs.Config, authn gateway.Authenticator) *gateway.Confi
 	return &gateway.Config{
 		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Workspaces: c.Workspaces, Agents: c.Agents, Limits: c.Limits,
 		Defaults: gateway.Subject(c.Defaults), AgentRequired: c.AgentRequired, Identity: authn, Digest: c.Digest,
-		Threads: gateway.Threads{DefaultLabels: c.Threads.DefaultLabels, ShareUnnamed: c.Threads.Unnamed == configs.UnnamedShared},
-		Hooks:   c.Hooks, Approvals: c.Approvals.Rules, People: people(c), ApprovalWait: c.Approvals.Wait, ApprovalPages: approvalPages(c),
+		Threads: c.Rules().Threads, Hooks: c.Hooks, Approvals: c.Approvals.Rules, People: people(c), ApprovalWait: c.Approvals.Wait, ApprovalPages: approvalPages(c),
 	}
 }
 

@@ -87,7 +87,7 @@ func (c *Config) testConfig() (lab.TestConfig, error) {
 	slices.Sort(tools)
 	return lab.TestConfig{
 		Judge: judge, Policy: c.Policy, Workspaces: c.Workspaces, Agents: slices.Sorted(maps.Keys(c.Agents)),
-		Tools: slices.Compact(tools), Rules: slices.Sorted(maps.Keys(c.Approvals.Rules)),
+		Tools: slices.Compact(tools), Rules: slices.Sorted(maps.Keys(c.Approvals.Rules)), Labels: c.Threads.Labels,
 	}, nil
 }
 

@@ -36,10 +36,11 @@ var beyondSchemas = map[string][]string{
 		"servers-missing-file", "tests-absent", "tests-agent-unknown", "tests-expect-rule-itself",
 		"tests-expect-rule-unknown", "tests-fails", "tests-fails-by-schema", "tests-fails-never", "tests-fails-row",
 		"tests-fails-row-only", "tests-malformed-pattern", "tests-project-bare", "tests-project-unknown",
-		"tests-row-absent", "tests-row-unreadable", "tests-tool-unknown", "traces-ca-missing",
+		"tests-row-absent", "tests-row-unreadable", "tests-thread-label-unknown", "tests-thread-schema", "tests-thread-tool-unknown", "tests-tool-unknown", "traces-ca-missing",
 		"upstreams-missing-file", "budgets-money-no-prices", "file-prices-missing", "prices-missing", "prices-other-currency",
 	},
 	"it compares places of one file, or of several, with one another": {
+		"tests-thread-many", "tests-thread-order",
 		"hooks-on-match-url", "hooks-timeout-patterns", "hooks-tools-text", "hooks-twice",
 		"approvals-approve-caller", "approvals-approve-none", "approvals-notify-same-keys", "callbacks-no-address", "file-tools-empty-list",
 		"callbacks-no-shared-keys", "jwt-beside-mode-keys", "jwt-claim-operator-twice", "jwt-claim-registered",

@@ -47,6 +47,9 @@ A file of tests:
       arguments: {payment_id: pay_abc123, amount: 50, currency: EUR}
       expect: allow                 # or deny, ask:RULE, or a code such as missing_argument
       row: "p, Analyst, acme/alpha, payments.refund, , allow"   # optional: a row that decides
+      thread:                       # optional: what was done before, for rows that ask for it
+        - {tool: crm.read, arguments: {id: 7}, ago: 30m, ended: result, times: 1}
+        - labels: [untrusted]
     - name: interns touch no money, whatever they write
       agent: Intern
       project: acme/alpha

@@ -22,6 +22,8 @@ type Call struct {
 	Tool                      string
 	Version                   string          // of the tool; empty is the highest
 	Arguments                 json.RawMessage // an object, as a model writes it
+	// Past is what its thread and its caller did before; nil: that is not known.
+	Past *gateway.Assumed
 }
 
 // Verdict is the verdict of a configuration on a call.
@@ -43,8 +45,8 @@ type Judgement struct {
 	// Rows are the places of the policy rows that decided, as file:line. It is empty where no
 	// row matched, and where the call was refused before the policy was asked.
 	Rows []string
-	// NeedsPast says that the policy reads what the thread or the caller has done before, which a Judge is not
-	// given: with it the judgement may be another one.
+	// NeedsPast says that the policy reads what the thread or the caller has done before, which is not known: with it the
+	// judgement may be another one.
 	NeedsPast bool
 }
 
@@ -107,6 +109,9 @@ func NewJudge(config *gateway.Config) (*Judge, error) {
 // Judge judges a call. Nothing is taken from the limits, nobody is asked, and nothing is recorded
 // or executed. Paths in arguments are judged by the files of this machine.
 func (j *Judge) Judge(ctx context.Context, c Call) Judgement {
+	if c.Past != nil {
+		return judgementOf(j.kernel.CheckAfter(ctx, c.request(), c.Past))
+	}
 	judged := judgementOf(j.kernel.Check(ctx, c.request()))
 	if reachedPolicy(judged) {
 		reads, err := j.config.Policy.Reads(c.Agent, c.Workspace, c.Project, c.Tool)

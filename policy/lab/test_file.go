@@ -3,12 +3,16 @@ package lab
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/violations"
 	"github.com/callgate/callgate/internal/similar"
 	"github.com/callgate/callgate/policy"
 
@@ -27,6 +31,7 @@ type TestConfig struct {
 	Agents     []string // that a project or a principal names, sorted
 	Tools      []string // sorted
 	Rules      []string // of approval, sorted
+	Labels     []string // that a thread can have
 }
 
 // Test is one test: a case for each agent, project and tool.
@@ -38,6 +43,8 @@ type Test struct {
 	Projects  []TestProject
 	Tools     []string
 	Arguments json.RawMessage // an object; nil: whatever they are
+	// Thread is what the thread of the call, and its caller, did before TestTime, when the call is judged.
+	Thread []gateway.Step
 	// Expect is allow, deny, ask:RULE (several rules: ask:A,B, sorted) or a code of a refusal;
 	// without arguments it is a policy.Reach in words.
 	Expect string
@@ -108,6 +115,9 @@ var codes = func() []string {
 //	    arguments: {payment_id: pay_1}      # absent: whatever they are
 //	    expect: deny
 //	    row: "p, Intern, *, payments.*, , deny"   # optional: a row that decides
+//	    thread:                             # optional, with arguments: what its thread did before
+//	      - {tool: crm.read, arguments: {id: 7}, ago: 30m, ended: result, times: 1}
+//	      - labels: [untrusted]             # and labels that no step of these has added
 //
 // A test is one case for each agent, project and tool, and holds if every case comes out as
 // expected. A test that could never fail, or is never run, is a fault of its file: one without an
@@ -118,6 +128,7 @@ type TestReader struct {
 	rows   map[policy.Row]policy.Row // by their content
 	names  similar.Suggester
 	cases  int
+	steps  int
 }
 
 // maxHints bounds the hints at near names of one reader.
@@ -171,7 +182,7 @@ func (r *TestReader) test(n document.Node) Test {
 	var expect document.Node
 	n.Describes(func(s *document.Schema) {
 		s.Required = []string{"name", "expect"}
-		s.DependentRequired = map[string][]string{"row": {"arguments"}}
+		s.DependentRequired = map[string][]string{"row": {"arguments"}, "thread": {"arguments"}}
 		s.AllOf = []*document.Schema{oneKey("agent"), oneKey("project"), oneKey("tool")}
 	})
 	n.Object(
@@ -197,6 +208,10 @@ func (r *TestReader) test(n document.Node) Test {
 			expect = n
 		}),
 		document.Field("row", func(n document.Node) { r.row(n, &t) }),
+		document.Field("thread", func(n document.Node) {
+			n.List("what the thread did before the call", func(i int, item document.Node) { r.step(item, i+1, &t) })
+			n.NotEmptyAs("found no step; expected at least one, or no thread, which is one that has done nothing")
+		}),
 	)
 	if !n.IsMapping() {
 		return t
@@ -217,6 +232,9 @@ func (r *TestReader) test(n document.Node) Test {
 	}
 	if t.Row != nil && !n.Has("arguments") {
 		n.At("/row").Fail("found a row without arguments; expected arguments, since rows decide calls")
+	}
+	if n.Has("thread") && !n.Has("arguments") {
+		n.At("/thread").Fail("found a thread without arguments; expected arguments, since what was done before decides calls")
 	}
 	if r.cases += t.Cases(); r.cases > MaxTestCases && r.cases-t.Cases() <= MaxTestCases {
 		n.Fail("found more than %d cases in all tests; expected fewer agents, projects and tools, or fewer tests", MaxTestCases)
@@ -380,4 +398,82 @@ func firstFault(err error) string {
 		}
 	}
 	return err.Error()
+}
+
+// TestTime is when the calls of tests are judged: the beginning of a minute, an hour and a day, so that what is as old as a
+// window is still within it.
+var TestTime = time.Unix(1_767_225_600, 0).UTC() // 2026-01-01
+
+const maxTimes = 1000 // of one step
+
+// step reads a step of a thread, the one with this number.
+func (r *TestReader) step(n document.Node, number int, t *Test) {
+	step := gateway.Step{At: TestTime, Arguments: map[string]any{}}
+	arguments, ended, times, ago := json.RawMessage("{}"), "result", 1, time.Duration(0)
+	n.Describes(func(s *document.Schema) {
+		s.OneOf = []*document.Schema{{Required: []string{"tool"}}, {Required: []string{"labels"}}}
+		s.DependentRequired = map[string][]string{"arguments": {"tool"}, "ended": {"tool"}, "times": {"tool"}}
+	})
+	n.Object(
+		document.Text("tool", "a tool that was called", &step.Tool),
+		document.Field("arguments", func(n document.Node) {
+			n.Free("the arguments of that call")
+			arguments, _ = n.JSON()
+		}),
+		document.Duration("ago", "how long before the call", &ago),
+		document.Choice("ended", "how that call ended: with a result, failed, or not yet", &ended, "result", "failed", "no"),
+		document.Int("times", "how often that call was made", 1, maxTimes, &times),
+		document.Field("labels", func(n document.Node) {
+			n.Texts("labels that the thread has", &step.Labels)
+			n.NotEmpty("label")
+		}),
+	)
+	if n.Describing() || !n.IsMapping() {
+		return
+	}
+	for _, label := range step.Labels {
+		if !slices.Contains(r.config.Labels, label) {
+			n.At("/labels").Fail("found the label %q, but it is none of threads.labels in the main file, so that no thread can have it; expected one of them%s", label, r.names.DidYouMean(label, r.config.Labels))
+		}
+	}
+	switch {
+	case n.Has("tool") && n.Has("labels"):
+		n.Fail("found both tool and labels; expected one of them: a call adds the labels of its tool")
+		return
+	case !n.Has("tool") && !n.Has("labels"):
+		n.Fail("found a step that does nothing; expected tool, or labels")
+		return
+	case n.Has("labels") && (n.Has("arguments") || n.Has("ended") || n.Has("times")):
+		n.Fail("found labels with keys of a call; expected at most ago beside labels")
+		return
+	}
+	if step.At = TestTime.Add(-ago); len(t.Thread) > 0 && step.At.Before(t.Thread[len(t.Thread)-1].At) {
+		n.Fail("found a step that was before the one above it; expected the steps in the order of their times")
+	}
+	step.Ended = ended == "result"
+	if step.Tool != "" {
+		entry, known := r.config.Judge.config.Tools.Lookup(step.Tool)
+		if !known {
+			n.At("/tool").Fail("found the tool %q, but it is not registered; expected a known one%s", step.Tool, r.names.DidYouMean(step.Tool, r.config.Tools))
+			return
+		}
+		var err error
+		step.Arguments, err = violations.ReadArguments(entry, arguments, r.config.Judge.config.Output.MaxDepth)
+		var refused *refusal.Error
+		switch {
+		case errors.As(err, &refused):
+			n.Fail("found a step that would have been refused, and expected arguments that its tool accepts: %s", refused.Detail())
+			return
+		case err != nil:
+			n.At("/arguments").Fail("found arguments that cannot be read: %v", err)
+			return
+		}
+	}
+	if r.steps += times; r.steps > MaxTestCases && r.steps-times <= MaxTestCases {
+		n.Fail("found more than %d steps in all tests, each as often as it is made; expected fewer", MaxTestCases)
+	}
+	step.Name = fmt.Sprintf("step %d", number)
+	for range times {
+		t.Thread = append(t.Thread, step)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/policy"
 
@@ -48,6 +49,10 @@ func RunTests(ctx context.Context, c TestConfig, tests []Test, coverage *Coverag
 		r := runner{TestConfig: c, test: t, coverage: coverage}
 		if t.Arguments != nil {
 			r.arguments = parser.DecodeObject(t.Arguments)
+			var err error
+			if r.past, err = c.Judge.kernel.Assume(t.Thread, TestTime); err != nil {
+				return nil, err
+			}
 		}
 		for _, agent := range t.Agents {
 			for _, at := range t.Projects {
@@ -79,7 +84,8 @@ func RunTests(ctx context.Context, c TestConfig, tests []Test, coverage *Coverag
 type runner struct {
 	TestConfig
 	test      *Test
-	arguments map[string]any // of the test; nil: whatever they are
+	arguments map[string]any   // of the test; nil: whatever they are
+	past      *gateway.Assumed // before a call with arguments
 	coverage  *Coverage
 }
 
@@ -104,18 +110,17 @@ func (r *runner) judge(ctx context.Context, agent string, at TestProject, tool s
 		}
 		return nil, nil
 	}
-	outcome := r.Judge.Judge(ctx, Call{Agent: agent, Workspace: at.Workspace, Project: at.Name, Tool: tool, Arguments: r.test.Arguments})
-	if outcome.NeedsPast {
-		return &TestFailure{Agent: agent, Project: at.String(), Tool: tool, Expected: r.test.Expect, Found: "it needs the past of a thread", Rows: []string{},
-			Why: "The policy reads what the thread or the caller did before, and a test has none: test it without arguments, by how far the agent reaches."}, nil
-	}
+	outcome := r.Judge.Judge(ctx, Call{Agent: agent, Workspace: at.Workspace, Project: at.Name, Tool: tool, Arguments: r.test.Arguments, Past: r.past})
 	if reachedPolicy(outcome) {
 		reach, err := r.Policy.Reach(agent, at.Workspace, at.Name, tool)
 		if err != nil {
 			return nil, err
 		}
 		// Where the tool is never permitted, the arguments were not judged by its schema.
-		request := policy.Request{Agent: agent, Workspace: at.Workspace, Project: at.Name, Tool: tool, Arguments: r.arguments}
+		request, err := r.request(agent, at, tool)
+		if err != nil {
+			return nil, err
+		}
 		r.coverage.add(ctx, request, outcome.Rows, reach != policy.Never, r.Policy)
 	}
 	f := &TestFailure{Agent: agent, Project: at.String(), Tool: tool, Expected: r.test.Expect, Found: word(outcome), Rows: outcome.Rows}
@@ -163,6 +168,15 @@ func word(o Judgement) string {
 	return allow
 }
 
+// request is what the policy is asked in a case.
+func (r *runner) request(agent string, at TestProject, tool string) (request policy.Request, err error) {
+	request = policy.Request{Agent: agent, Workspace: at.Workspace, Project: at.Name, Tool: tool, Arguments: r.arguments}
+	if r.past != nil {
+		request.Past, err = r.Judge.kernel.ViewAfter(request, r.past)
+	}
+	return request, err
+}
+
 // explain says why a case came out as it did, where no other check than the policy says so.
 func (r *runner) explain(ctx context.Context, f *TestFailure, at TestProject) error {
 	if f.Rows == nil {
@@ -175,7 +189,10 @@ func (r *runner) explain(ctx context.Context, f *TestFailure, at TestProject) er
 		f.Why = "The project does not list the agent."
 		return nil
 	}
-	request := policy.Request{Agent: f.Agent, Workspace: at.Workspace, Project: at.Name, Tool: f.Tool, Arguments: r.arguments}
+	request, err := r.request(f.Agent, at, f.Tool)
+	if err != nil {
+		return err
+	}
 	if f.Found == reachWord(policy.OnConditions) || f.Found == reachWord(policy.Asks) {
 		var rows []string
 		for _, row := range r.Policy.Matching(request.Agent, request.Workspace, request.Project, request.Tool) {

@@ -1,0 +1,87 @@
+package gateway
+
+import (
+	"context"
+	"time"
+
+	"github.com/callgate/callgate/history"
+	"github.com/callgate/callgate/policy"
+)
+
+// Step is what a thread is assumed to have done before a call that is only checked.
+type Step struct {
+	// Tool is the tool of a call that was let through, with its Arguments; empty: the thread has Labels, and nothing
+	// was called.
+	Tool      string
+	Arguments map[string]any
+	Labels    []string
+	// Ended says that the call has ended with a result, or was handed over, before the answer that is checked.
+	Ended bool
+	At    time.Time
+	// Name stands for the id of the call.
+	Name string
+}
+
+// Assumed is what the thread and the caller of a call that is only checked are assumed to have done. It is not changed.
+type Assumed struct{ past history.Past }
+
+// Assume returns what steps leave behind, by what the conditions of the configuration ask: steps in the order of their
+// times, up to now.
+func (k *Kernel) Assume(steps []Step, now time.Time) (*Assumed, error) {
+	s, secret := k.config.Load(), k.deps.Secret()
+	began := now
+	if len(steps) > 0 {
+		began = steps[0].At
+	}
+	a := &Assumed{past: history.Past{Thread: history.Begin(began), Caller: history.Begin(began), Now: now}}
+	if s.asked == nil {
+		return a, nil
+	}
+	a.past.Keeping = s.asked.fresh
+	for i := range steps {
+		of := &steps[i]
+		if of.Tool == "" {
+			a.past.Thread = a.past.Thread.Apply(history.Adds{At: of.At, Call: of.Name, Labels: of.Labels}, false)
+			continue
+		}
+		adds, err := s.asked.terms.Adds(of.Tool, of.Arguments, secret, of.At)
+		if err != nil {
+			return nil, err
+		}
+		if adds.Call = of.Name; s.asked.labels != nil {
+			tool, _ := s.Tools.Lookup(of.Tool)
+			adds.Labels = s.asked.labels.of(tool, func() map[string]any { return of.Arguments })
+		}
+		a.past.Thread, a.past.Caller = a.past.Thread.Apply(adds, false), a.past.Caller.Apply(adds, true)
+		if of.Ended {
+			result, err := s.asked.terms.ResultAdds(of.Tool, of.Arguments, secret, of.At)
+			if err != nil {
+				return nil, err
+			}
+			a.past.Thread = a.past.Thread.Apply(result, false)
+		}
+	}
+	return a, nil
+}
+
+// CheckAfter is Check in a thread that has done something before.
+func (k *Kernel) CheckAfter(ctx context.Context, request Request, assumed *Assumed) Report {
+	d := k.openBy(k.config.Load(), request, ModeCall, nil)
+	d.judgement.past = &past{kept: assumed.past}
+	report := d.check(ctx, judge)
+	report.Thread = ""
+	return report
+}
+
+// ViewAfter is the past as the conditions of a call may ask it, for a request to the policy; nil: they ask nothing.
+func (k *Kernel) ViewAfter(r policy.Request, assumed *Assumed) (*history.View, error) {
+	asked := k.config.Load().asked
+	if asked == nil {
+		return nil, nil
+	}
+	own, err := asked.terms.Adds(r.Tool, r.Arguments, k.deps.Secret(), assumed.past.Now)
+	if err != nil {
+		return nil, err
+	}
+	return history.NewView(asked.terms, k.deps.Secret(), assumed.past, nil, own), nil
+}
