@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/callgate/callgate/history"
@@ -23,7 +25,28 @@ type Step struct {
 }
 
 // Assumed is what the thread and the caller of a call that is only checked are assumed to have done. It is not changed.
-type Assumed struct{ past history.Past }
+type Assumed struct {
+	past history.Past
+	made []history.Adds // by calls and their results
+}
+
+// MadeBy names the steps that have made a value of the past that a condition saw, as package history writes it.
+func (a *Assumed) MadeBy(saw string) (steps []string) {
+	term := saw[:strings.LastIndexByte(saw, '=')+1]
+	if term == "thread.labels=" {
+		for _, label := range a.past.Thread.Labels() {
+			steps = append(steps, label.Name+" by "+label.Call)
+		}
+		return steps
+	}
+	for i := range a.made {
+		made := &a.made[i]
+		if !slices.Contains(steps, made.Call) && slices.ContainsFunc(made.Texts(), func(text string) bool { return strings.HasPrefix(text, term) }) {
+			steps = append(steps, made.Call)
+		}
+	}
+	return steps
+}
 
 // Assume returns what steps leave behind, by what the conditions of the configuration ask: steps in the order of their
 // times, up to now.
@@ -53,12 +76,15 @@ func (k *Kernel) Assume(steps []Step, now time.Time) (*Assumed, error) {
 			adds.Labels = s.asked.labels.of(tool, func() map[string]any { return of.Arguments })
 		}
 		a.past.Thread, a.past.Caller = a.past.Thread.Apply(adds, false), a.past.Caller.Apply(adds, true)
+		a.made = append(a.made, adds)
 		if of.Ended {
 			result, err := s.asked.terms.ResultAdds(of.Tool, of.Arguments, secret, of.At)
 			if err != nil {
 				return nil, err
 			}
+			result.Call = of.Name
 			a.past.Thread = a.past.Thread.Apply(result, false)
+			a.made = append(a.made, result)
 		}
 	}
 	return a, nil

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/violations"
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/parser"
@@ -36,7 +38,7 @@ agent, the domain and the tool.`,
 
 func newExplain(e env) *cobra.Command {
 	var agent, tool, project, arguments, call string
-	var logs []string
+	var logs, after, labels []string
 	var asJSON bool
 	c := e.WithUntested(&cobra.Command{
 		Use:   "explain --agent A [--tool T] [--project W/P] [--arguments JSON] | --call CALL_ID",
@@ -47,11 +49,16 @@ judged by the tool's schema first, as a call's would be; without --arguments the
 are not known, and conditions that read one are not met. The exit code is 0 when allowed, also where people must approve
 the call first (asks RULE), 1 when denied.
 
+Conditions that ask what was done before are not decided, unless --after or --label says it: calls
+that the thread has made, in their order, each ended with a result, and labels that it has. Each value
+that was read is printed, with what made it.
+
 Without --tool, say for every tool whether the agent may use it, and which rows say so.
 
 With --call, agent, project, tool and arguments are those of a call of the audit log,
 and the current configuration decides. The log has arguments where audit.record is
-arguments or completion; without them, conditions that read one are not met.
+arguments or completion; without them, conditions that read one are not met. What the conditions
+saw of the past when the call was judged is printed, with the calls that have added labels.
 
 --json prints what the admin API answers to POST /v1/policy/explain; for every tool, an
 object a line.`,
@@ -59,23 +66,34 @@ object a line.`,
   callgate policy explain --agent Intern --tool payments.refund
   callgate policy explain --agent Analyst --tool payments.refund --project acme/alpha \
       --arguments '{"payment_id":"pay_abc123","amount":50,"currency":"EUR"}'
+  callgate policy explain --agent Analyst --tool mail.send --arguments '{"to":"eve@evil.example"}' \
+      --after 'crm.read {"id":7}' --label untrusted
   callgate policy explain --call call_BQPJNL6W6O2CNZGMCGR5HGGAJF`,
 		Args: cobra.NoArgs,
 	}, func(ctx context.Context, loaded *configs.Config, _ []string) error {
 		if tool == "" && arguments != "" {
 			return errors.New("--arguments are of a call: --tool is needed too")
 		}
+		if tool == "" && len(after)+len(labels) > 0 {
+			return errors.New("--after and --label are of the thread of a call: --tool is needed too")
+		}
 		var request policy.Request
+		var saw []string // with what made each
 		var err error
 		withArguments := arguments != ""
 		if call != "" {
-			request, withArguments, err = recordedRequest(ctx, e, loaded, logs, call)
+			request, withArguments, saw, err = recordedRequest(ctx, e, loaded, logs, call)
 		} else {
 			request, err = explainRequest(loaded, agent, tool, project, arguments)
 		}
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
+		}
+		var madeBy func(saw string) []string
+		if len(after)+len(labels) > 0 {
+			if madeBy, err = explainAfter(loaded, &request, after, labels); err != nil {
+				return err
+			}
 		}
 		explainUnknown(e, loaded, request)
 		switch {
@@ -89,6 +107,17 @@ object a line.`,
 			return cli.InternalError{Err: err}
 		}
 		printExplanation(e, request, explanation)
+		if madeBy != nil {
+			for _, value := range request.Past.Saw() {
+				saw = append(saw, with(value, madeBy(value)))
+			}
+		}
+		if len(saw) > 0 {
+			fmt.Fprintln(e.Stdout, "What was read of the past:")
+		}
+		for _, value := range saw {
+			fmt.Fprintf(e.Stdout, "  %s\n", value)
+		}
 		if !explanation.Allowed {
 			return cli.ErrRefused
 		}
@@ -98,11 +127,13 @@ object a line.`,
 	c.Flags().StringVar(&tool, "tool", "", "the `TOOL`, by its exact name (default: all)")
 	c.Flags().StringVar(&project, "project", "", "where, as `WORKSPACE/PROJECT` (default: the configuration's)")
 	c.Flags().StringVar(&arguments, "arguments", "", "the arguments, as a `JSON` object")
+	c.Flags().StringArrayVar(&after, "after", nil, "a `CALL` that its thread has made, as 'TOOL ARGUMENTS'; once for each")
+	c.Flags().StringArrayVar(&labels, "label", nil, "a `LABEL` that its thread has; once for each")
 	c.Flags().StringVar(&call, "call", "", "explain the call with this `ID`, of the audit log")
 	c.Flags().StringArrayVar(&logs, "log", nil, "search the call in this `FILE|FOLDER`, once for each log or file (default: data_dir of the configuration)")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.MarkFlagsOneRequired("agent", "call")
-	for _, other := range []string{"agent", "tool", "project", "arguments"} {
+	for _, other := range []string{"agent", "tool", "project", "arguments", "after", "label"} {
 		c.MarkFlagsMutuallyExclusive("call", other)
 	}
 	c.MarkFlagsMutuallyExclusive("log", "agent")
@@ -128,6 +159,52 @@ func explainRequest(c *configs.Config, agent, tool, project, arguments string) (
 		return r, fmt.Errorf("--arguments: %w", err)
 	}
 	return r, nil
+}
+
+// with is a value of the past with what made it.
+func with(value string, made []string) string {
+	if len(made) == 0 {
+		return value
+	}
+	return value + ": " + strings.Join(made, ", ")
+}
+
+// explainAfter gives a request what its thread has done before.
+func explainAfter(c *configs.Config, r *policy.Request, after, labels []string) (madeBy func(saw string) []string, err error) {
+	var steps []gateway.Step
+	for _, label := range labels {
+		if !slices.Contains(c.Threads.Labels, label) {
+			return nil, fmt.Errorf("--label is %s; expected one of threads.labels in the main file: %s", parser.Quote(label), strings.Join(c.Threads.Labels, ", "))
+		}
+		steps = append(steps, gateway.Step{Labels: []string{label}, Name: "--label"})
+	}
+	for i, call := range after {
+		tool, arguments, _ := strings.Cut(call, " ")
+		entry, known := c.Tools.Lookup(tool)
+		if !known {
+			return nil, fmt.Errorf("--after names the tool %s, which is not registered; expected 'TOOL ARGUMENTS', as 'crm.read {\"id\":7}'", parser.Quote(tool))
+		}
+		if arguments = strings.TrimSpace(arguments); arguments == "" {
+			arguments = "{}"
+		}
+		values, err := violations.ReadArguments(entry, []byte(arguments), c.Output.MaxDepth)
+		var refused *refusal.Error
+		switch {
+		case errors.As(err, &refused):
+			return nil, fmt.Errorf("--after %s: %s A call that is refused leaves nothing behind", parser.Quote(tool), refused.Detail())
+		case err != nil:
+			return nil, fmt.Errorf("--after %s: %w", parser.Quote(tool), err)
+		}
+		steps = append(steps, gateway.Step{Tool: tool, Arguments: values, Ended: true, Name: fmt.Sprintf("step %d (%s)", i+1, tool)})
+	}
+	judge, err := c.DryRun()
+	if err == nil {
+		madeBy, err = judge.After(r, steps)
+	}
+	if err != nil {
+		return nil, cli.InternalError{Err: err}
+	}
+	return madeBy, nil
 }
 
 // explainUnknown says which names of a request the configuration does not have: the policy decides

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -114,5 +115,70 @@ func TestPolicyExplainCall(t *testing.T) {
 	code, stdout, _ := command(t, nil, "policy", "explain", "--config", config, "--log", log, "--call", "call_digest", "--json")
 	if code != exitRefused || !strings.Contains(stdout, `"with_arguments":false`) {
 		t.Errorf("exit code %d: %s", code, stdout)
+	}
+}
+
+// TestPolicyExplainPast: what was done before is given, or is that of the log, and each value comes with what made it.
+func TestPolicyExplainPast(t *testing.T) {
+	dir := t.TempDir()
+	for name, data := range map[string]string{
+		"callgate.yaml": "registry: {files: [tools.yaml]}\nthreads: {labels: [customer, untrusted]}\nlimits: limits.yaml\n# end\n",
+		"limits.yaml":   "replicas: 1\n# end\n",
+		"tools.yaml": `tools:
+  - {name: crm.read, labels: [customer], run: {type: demo}, input_schema: {type: object, required: [id], properties: {id: {type: integer}}}}
+  - {name: mail.send, labels: [], run: {type: demo}, input_schema: {type: object, required: [to], properties: {to: {type: string}}}}
+# end
+`,
+		"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst]}}}}\n# end\n",
+		"policy.csv": `p, Analyst, acme/alpha, mail.send, "thread.calls('mail.send', {'to': args.to}) <= 2 && thread.results('crm.read') > 0", allow
+p, Analyst, acme/alpha, mail.send, "'untrusted' in thread.labels", deny
+# end
+`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	config := filepath.Join(dir, "callgate.yaml")
+	now := time.Now()
+	labelled, sent, other := refusedCall("call_read", now), refusedCall("call_sent", now), refusedCall("call_other", now)
+	labelled.Tool, labelled.Ledger, labelled.Turn, labelled.Adds = "crm.read", "aa", 1, []string{"at:2026-01-01T00:00:00Z", "label:customer"}
+	other.Tool, other.Ledger, other.Turn, other.Adds = "crm.read", "bb", 1, []string{"at:2026-01-01T00:00:00Z", "label:untrusted"}
+	sent.Agent, sent.Workspace, sent.Project, sent.Tool, sent.Ledger = "Analyst", "acme", "alpha", "mail.send", "aa"
+	sent.Saw = []string{"thread.labels=customer,untrusted", "thread.results('crm.read')=1"}
+	log := writeLog(t, other, labelled, sent)
+	for name, c := range map[string]struct {
+		code           int
+		args           []string
+		stdout, stderr string
+	}{
+		"allowed": {exitAccepted, []string{"--after", `crm.read {"id":7}`, "--after", `mail.send {"to":"b"}`, "--after", `mail.send {"to":"c"}`}, `What was read of the past:
+  thread.calls('mail.send',{'to'})#DIGEST=2: step 2 (mail.send), this call
+  thread.labels=customer: customer by step 1 (crm.read)
+  thread.results('crm.read')=1: step 1 (crm.read)
+`, ""},
+		"a label":             {exitRefused, []string{"--label", "untrusted"}, "thread.labels=untrusted: untrusted by --label\n", ""},
+		"nothing given":       {exitRefused, nil, "not decided without the past of a thread", ""},
+		"an unknown label":    {exitUsage, []string{"--label", "untrustd"}, "", `--label is "untrustd"; expected one of threads.labels in the main file: customer, untrusted`},
+		"an unknown tool":     {exitUsage, []string{"--after", "crm.rad {}"}, "", `--after names the tool "crm.rad", which is not registered`},
+		"no object":           {exitUsage, []string{"--after", "crm.read 7"}, "", `--after "crm.read": expected a JSON object`},
+		"refused by a schema": {exitUsage, []string{"--after", "crm.read"}, "", `--after "crm.read": Argument "id" is missing.`},
+		"of the log": {exitRefused, []string{"--log", log, "--call", "call_sent"}, `What was read of the past:
+  thread.labels=customer,untrusted: customer since call_read (crm.read)
+  thread.results('crm.read')=1
+`, ""},
+	} {
+		args := []string{"policy", "explain", "--config", config}
+		if len(c.args) == 0 || c.args[0] != "--log" {
+			args = append(args, "--agent", "Analyst", "--tool", "mail.send", "--project", "acme/alpha", "--arguments", `{"to":"b"}`)
+		}
+		code, stdout, stderr := command(t, nil, append(args, c.args...)...)
+		stdout = regexp.MustCompile(`#[0-9a-f]{16}`).ReplaceAllString(stdout, "#DIGEST")
+		if code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) {
+			t.Errorf("%s: exit code %d\n%s%s", name, code, stdout, stderr)
+		}
+	}
+	if code, _, stderr := command(t, nil, "policy", "explain", "--config", config, "--agent", "Analyst", "--label", "untrusted"); code != exitUsage || !strings.Contains(stderr, "--tool is needed too") {
+		t.Errorf("without a tool: exit code %d: %s", code, stderr)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/audit/search"
@@ -30,14 +32,14 @@ func explainJSON(ctx context.Context, e env, c *configs.Config, r policy.Request
 	return nil
 }
 
-// recordedRequest is the request of a call of the audit log, and whether it has arguments.
-func recordedRequest(ctx context.Context, e env, c *configs.Config, logs []string, id string) (policy.Request, bool, error) {
-	found, err := decisionOf(ctx, e, c, logs, id)
+// recordedRequest is the request of a call of the audit log, whether it has arguments, and what its conditions saw.
+func recordedRequest(ctx context.Context, e env, c *configs.Config, logs []string, id string) (policy.Request, bool, []string, error) {
+	found, saw, err := decisionOf(ctx, e, c, logs, id)
 	if err != nil {
-		return policy.Request{}, false, err
+		return policy.Request{}, false, nil, err
 	}
 	if found.Tool == "" {
-		return policy.Request{}, false, fmt.Errorf("the policy was not asked about %s: its record has no tool", audit.Escaped(id))
+		return policy.Request{}, false, nil, fmt.Errorf("the policy was not asked about %s: its record has no tool", audit.Escaped(id))
 	}
 	r := policy.Request{Agent: found.Agent, Workspace: found.Workspace, Project: found.Project, Tool: found.Tool}
 	if found.ConfigDigest != c.Digest {
@@ -47,17 +49,18 @@ func recordedRequest(ctx context.Context, e env, c *configs.Config, logs []strin
 	if r.Arguments, missing = recordedArguments(c, &found); missing != "" {
 		fmt.Fprintf(e.Stderr, "note: the arguments of the call are not known (%s), so conditions that read one fail\n", missing)
 	}
-	return r, missing == "", nil
+	return r, missing == "", saw, nil
 }
 
-// decisionOf finds the decision on a call in the logs, or else in that of the configuration.
-func decisionOf(ctx context.Context, e env, c *configs.Config, logs []string, id string) (r audit.Record, err error) {
+// decisionOf finds the decision on a call in the logs, or else in that of the configuration, and what its conditions saw:
+// labels with the calls that have added them.
+func decisionOf(ctx context.Context, e env, c *configs.Config, logs []string, id string) (r audit.Record, saw []string, err error) {
 	if len(logs) == 0 {
 		logs = logFolders(c.DataDir)
 	}
 	opened, err := search.Open(logs...)
 	if err != nil {
-		return r, fmt.Errorf("cannot read the audit log: %w", err)
+		return r, nil, fmt.Errorf("cannot read the audit log: %w", err)
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
 	s := newLogSearch(e)
@@ -66,11 +69,47 @@ func decisionOf(ctx context.Context, e env, c *configs.Config, logs []string, id
 		switch {
 		case err != nil:
 			if err := s.Failed(err); err != nil {
-				return r, err
+				return r, nil, err
 			}
 		case f.Record.Event == audit.Decision:
-			return f.Record, nil
+			saw, err := withLabelsSince(ctx, opened, s, &f.Record)
+			return f.Record, saw, err
 		}
 	}
-	return r, fmt.Errorf("no record is of the call %s; each gateway has a log of its own (--log), and old files may have been moved away", audit.Escaped(id))
+	return r, nil, fmt.Errorf("no record is of the call %s; each gateway has a log of its own (--log), and old files may have been moved away", audit.Escaped(id))
+}
+
+// withLabelsSince are what the conditions of a call saw, labels with the first call of their thread that the logs have to
+// have added each.
+func withLabelsSince(ctx context.Context, logs *search.Logs, s *logSearch, r *audit.Record) ([]string, error) {
+	saw := slices.Clone(r.Saw)
+	i := slices.IndexFunc(saw, func(value string) bool { return strings.HasPrefix(value, "thread.labels=") })
+	if i < 0 {
+		return saw, nil
+	}
+	var made []string
+	left := strings.Split(strings.TrimPrefix(saw[i], "thread.labels="), ",")
+	for f, err := range logs.Records(ctx, search.Query{}, search.Options{OnRead: s.Read}) {
+		switch {
+		case err != nil:
+			if err := s.Failed(err); err != nil {
+				return nil, err
+			}
+			continue
+		case f.Record.Event == audit.Decision && f.Record.CallID == r.CallID || len(left) == 0:
+			saw[i] = with(saw[i], made)
+			return saw, nil
+		case f.Record.Ledger != r.Ledger:
+			continue
+		}
+		left = slices.DeleteFunc(left, func(label string) bool {
+			added := slices.Contains(f.Record.Adds, "label:"+label)
+			if added {
+				made = append(made, fmt.Sprintf("%s since %s (%s)", label, audit.Escaped(f.Record.CallID), audit.Escaped(f.Record.Tool)))
+			}
+			return added
+		})
+	}
+	saw[i] = with(saw[i], made)
+	return saw, nil
 }

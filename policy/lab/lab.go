@@ -10,6 +10,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/policy"
@@ -134,6 +136,31 @@ func (j *Judge) Foresee(ctx context.Context, c Call) (_ Judgement, known bool, e
 		judged.Verdict = Asks
 	}
 	return judged, judged.Verdict == Refused || outlook != policy.Depends, nil
+}
+
+// After gives a request to the policy what was done before: steps, all at one time. MadeBy names those that have made
+// a value which conditions then saw, and the call itself.
+func (j *Judge) After(r *policy.Request, steps []gateway.Step) (madeBy func(saw string) []string, err error) {
+	for i := range steps {
+		steps[i].At = TestTime
+	}
+	before, err := j.kernel.Assume(steps, TestTime)
+	if err != nil {
+		return nil, err
+	}
+	if r.Past, err = j.kernel.ViewAfter(*r, before); err != nil {
+		return nil, err
+	}
+	with, err := j.kernel.Assume(append(slices.Clip(steps), gateway.Step{Tool: r.Tool, Arguments: r.Arguments, At: TestTime, Name: "this call"}), TestTime)
+	if err != nil {
+		return nil, err
+	}
+	return func(saw string) []string {
+		if strings.HasPrefix(saw, "thread.labels=") {
+			return before.MadeBy(saw)
+		}
+		return with.MadeBy(saw)
+	}, nil
 }
 
 func (c Call) request() gateway.Request {
