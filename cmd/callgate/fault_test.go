@@ -98,9 +98,10 @@ func TestKilled(t *testing.T) {
 		rounds = 10
 	}
 	for round := range rounds {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		c := process(ctx, nil, "call", "--jsonl", "--config", config)
-		c.Stdin = strings.NewReader(hitLines(100_000))
+		var said strings.Builder
+		c.Stdin, c.Stderr = strings.NewReader(hitLines(100_000)), &said
 		out, err := c.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -111,7 +112,7 @@ func TestKilled(t *testing.T) {
 		// Let it get to work, then kill it at any moment.
 		answers := bufio.NewReader(out)
 		if answer, err := answers.ReadString('\n'); err != nil || !strings.Contains(answer, `"ok":true`) {
-			t.Fatalf("round %d: answered %q: %v", round, answer, err)
+			t.Fatalf("round %d: answered %q: %v; ended with %v, and said %s", round, answer, err, c.Wait(), &said)
 		}
 		go io.Copy(io.Discard, answers)
 		time.Sleep(time.Duration(rand.IntN(30)) * time.Millisecond)
