@@ -10,12 +10,15 @@ import (
 	"github.com/callgate/callgate/store/redisstore"
 )
 
-// inMemory and sharedOn are where threads are kept; each call of what they return is another, empty one.
-func inMemory(*testing.T) *store.Engine { return store.NewThreads(time.Now, store.ThreadBounds{}) }
+// inMemory and sharedOn are where threads are kept; each call of what they return is another, empty one. Redis has a clock of
+// its own.
+func inMemory(_ *testing.T, now func() time.Time) *store.Engine {
+	return store.NewThreads(now, store.ThreadBounds{})
+}
 
-func sharedOn(address string) func(*testing.T) *store.Engine {
+func sharedOn(address string) func(*testing.T, func() time.Time) *store.Engine {
 	n := 0
-	return func(t *testing.T) *store.Engine {
+	return func(t *testing.T, _ func() time.Time) *store.Engine {
 		n++
 		return onRedis(t, address, fmt.Sprintf("p%d:", n), "a").Engine
 	}

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
@@ -66,16 +67,18 @@ type step struct {
 	thread, ancestors string
 	by                string
 	fails             bool
+	later             time.Duration // than the step before
 	brings            []call
 	code              string
 }
 
 // story is a policy and what happens under it.
 type story struct {
-	name   string
-	rows   []string
-	shared bool
-	steps  []step
+	name    string
+	rows    []string
+	shared  bool
+	clocked bool // some steps are later
+	steps   []step
 }
 
 func readStories(t *testing.T) (all []*story) {
@@ -121,6 +124,11 @@ func readStories(t *testing.T) (all []*story) {
 					st.by = value
 				case "fails":
 					st.fails = true
+				case "later":
+					if st.later, err = time.ParseDuration(value); err != nil {
+						t.Fatalf("line %d: %v", i+1, err)
+					}
+					s.clocked = true
 				default:
 					t.Fatalf("line %d: %q", i+1, option)
 				}
@@ -148,6 +156,7 @@ type office struct {
 	step  *step
 	asked int      // how often the model was asked for the step
 	first []string // what it answers before that
+	now   time.Time
 
 	mcp      *mcp.Face
 	sessions map[string]session // by the principal and the name of the thread
@@ -162,7 +171,13 @@ func (byName) Authenticate(name string) *identity.Principal {
 	return &identity.Principal{Name: name, Agents: []string{"Analyst"}, Workspace: "acme", Projects: []string{"alpha"}, OneThread: name == "one"}
 }
 
-func open(t *testing.T, s *story, ledger *store.Engine) *office {
+func (o *office) time() time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.now
+}
+
+func open(t *testing.T, s *story, kept func(*testing.T, func() time.Time) *store.Engine) *office {
 	t.Helper()
 	unnamed := "refuse"
 	if s.shared {
@@ -175,7 +190,8 @@ func open(t *testing.T, s *story, ledger *store.Engine) *office {
 		"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst], roots: [/w]}}}}\n",
 		"policy.csv":      strings.Join(s.rows, "\n") + "\n",
 	})
-	o := &office{t: t, sessions: map[string]session{}, editors: map[string]*acptest.Editor{}}
+	o := &office{t: t, now: time.Now().Truncate(time.Hour), sessions: map[string]session{}, editors: map[string]*acptest.Editor{}}
+	ledger := kept(t, o.time)
 	o.Fixture = facetest.New(t, facetest.Options{
 		Config: c,
 		Engine: facetest.ToolFunc(func(tool.Call) (tool.Result, error) {
@@ -187,7 +203,7 @@ func open(t *testing.T, s *story, ledger *store.Engine) *office {
 			return tool.Result{Body: []byte(`{}`), JSON: true}, nil
 		}),
 		Change: func(g *gateway.Config, d *calls.Deps) {
-			g.Identity, d.Ledger = byName{}, ledger
+			g.Identity, d.Ledger, d.Now = byName{}, ledger, o.time
 		},
 	})
 	terms, _, err := o.Executor.Config().Terms()
@@ -532,12 +548,12 @@ var answerOf = map[string]func([]call) (whole string, events []string){
 // tell brings a step to the gateway, and returns the codes of its calls; of one refused, that alone.
 func (o *office) tell(w way, s *step) (codes []string, answer *httptest.ResponseRecorder) {
 	o.mu.Lock()
-	o.step, o.asked = s, 0
+	o.step, o.asked, o.now = s, 0, o.now.Add(s.later)
 	o.mu.Unlock()
 	before := len(o.Journal.Records())
 	answer = w.send(o, s)
 	if err := o.Executor.Flush(o.t.Context()); err != nil {
-		o.t.Fatal(err)
+		o.t.Error(err)
 	}
 	for _, r := range o.Journal.Records()[before:] {
 		if r.Event == audit.Decision && r.Tool != "" {
@@ -586,7 +602,7 @@ func TestWhatNobodyJudgedLabels(t *testing.T) {
 		"a block of an unknown type":     {upstream.MessagesWire, "", inMessages(`{"role":"user","content":[{"type":"novel"},{"type":"text","text":"hi"}]}`), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := open(t, s, inMemory(t))
+			o := open(t, s, inMemory)
 			path, mode := "/v1/responses", []string{"Callgate-Mode", string(upstream.Enforce)}
 			if test.wire == upstream.MessagesWire {
 				path = "/v1/messages"
@@ -621,18 +637,19 @@ func TestStories(t *testing.T) {
 			t.Skip("short: the stories are told over memory alone")
 		}
 		redistest.Require(t)
-		tellAll(t, stories, sharedOn(redistest.Start(t).Address()))
+		onTime := slices.DeleteFunc(stories, func(s *story) bool { return s.clocked })
+		tellAll(t, onTime, sharedOn(redistest.Start(t).Address()))
 	})
 }
 
-func tellAll(t *testing.T, stories []*story, kept func(*testing.T) *store.Engine) {
+func tellAll(t *testing.T, stories []*story, kept func(*testing.T, func() time.Time) *store.Engine) {
 	for _, s := range stories {
 		t.Run(s.name, func(t *testing.T) {
 			for _, w := range ways() {
 				if !w.tells(s) {
 					continue
 				}
-				o := open(t, s, kept(t))
+				o := open(t, s, kept)
 				for i := range s.steps {
 					st := &s.steps[i]
 					want := make([]string, len(st.calls))
@@ -653,4 +670,46 @@ func tellAll(t *testing.T, stories []*story, kept func(*testing.T) *store.Engine
 			}
 		})
 	}
+}
+
+// TestTwoAtOnce: of two payments at two gateways, which would together go beyond a bound, one passes.
+func TestTwoAtOnce(t *testing.T) {
+	s := &story{rows: []string{`p, Analyst, *, pay.refund, "thread.sum('pay.refund', 'amount') <= 500", allow`}}
+	twice := func(t *testing.T, ledgers func(t *testing.T, n int) [2]*store.Engine) {
+		for n, w := range ways() {
+			if w.session {
+				continue // each would be a thread of its own
+			}
+			var codes [2][]string
+			var both sync.WaitGroup
+			for i, ledger := range ledgers(t, n) {
+				o := open(t, s, func(*testing.T, func() time.Time) *store.Engine { return ledger })
+				both.Go(func() {
+					codes[i], _ = o.tell(w, &step{calls: []call{{"pay.refund", `{"amount":300,"currency":"EUR"}`}}, thread: "t", by: "ada"})
+				})
+			}
+			both.Wait()
+			all := slices.Concat(codes[0], codes[1])
+			if slices.Sort(all); !slices.Equal(all, []string{"", string(refusal.PermissionDenied)}) {
+				t.Errorf("%s: %q", w.name, codes)
+			}
+		}
+	}
+	t.Run("memory", func(t *testing.T) {
+		twice(t, func(t *testing.T, _ int) [2]*store.Engine {
+			one := inMemory(t, time.Now)
+			return [2]*store.Engine{one, one}
+		})
+	})
+	t.Run("redis", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("short: two requests at one gateway alone")
+		}
+		redistest.Require(t)
+		address := redistest.Start(t).Address()
+		twice(t, func(t *testing.T, n int) [2]*store.Engine {
+			prefix := fmt.Sprintf("p%d:", n)
+			return [2]*store.Engine{onRedis(t, address, prefix, "a").Engine, onRedis(t, address, prefix, "b").Engine}
+		})
+	})
 }
