@@ -158,6 +158,8 @@ type office struct {
 	first []string // what it answers before that
 	now   time.Time
 
+	headers []string // of each request, beside those of its step
+
 	mcp      *mcp.Face
 	sessions map[string]session // by the principal and the name of the thread
 	acp      *acp.Face
@@ -257,6 +259,7 @@ func (o *office) post(s *step, path, body string, headers ...string) *httptest.R
 			r.Header.Set(h[0], h[1])
 		}
 	}
+	headers = append(headers, o.headers...)
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
@@ -666,6 +669,40 @@ func tellAll(t *testing.T, stories []*story, kept func(*testing.T, func() time.T
 					if !slices.Equal(got, want) {
 						t.Errorf("%s, line %d: %q, want %q: %s", w.name, st.line, got, want, answer.Body)
 					}
+				}
+			}
+		})
+	}
+}
+
+// TestOtherSpellingsOfAThread: what names the thread of a request in a way that could be read as two threads, or as none, is
+// refused on every face, and nothing is judged.
+func TestOtherSpellingsOfAThread(t *testing.T) {
+	s := &story{rows: []string{`p, Analyst, *, files.write, "'untrusted' in thread.labels", deny`, "p, Analyst, *, *, , allow"}}
+	var many []string
+	for i := range 1000 {
+		many = append(many, strconv.Itoa(i))
+	}
+	for name, headers := range map[string][]string{
+		"an underscore":             {"Callgate_thread", "u"},
+		"an unknown header":         {"Callgate-Threads", "u"},
+		"a longer name":             {"Callgate-Thread", strings.Repeat("u", 1025)},
+		"no text":                   {"Callgate-Thread", "\xff"},
+		"a thousand ancestors":      {"Callgate-Thread-Ancestors", strings.Join(many, ",")},
+		"an ancestor without name":  {"Callgate-Thread-Ancestors", ",root"},
+		"an ancestor twice":         {"Callgate-Thread-Ancestors", "root,root"},
+		"the thread as an ancestor": {"Callgate-Thread-Ancestors", "root,t"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, w := range ways() {
+				if w.session {
+					continue // its thread has no name
+				}
+				o := open(t, s, inMemory)
+				o.headers = headers
+				got, answer := o.tell(w, &step{calls: []call{{"files.write", `{"path":"a"}`}}, thread: "t", by: "ada"})
+				if answer.Code != http.StatusBadRequest || len(got) > 0 || o.asked > 0 {
+					t.Errorf("%s: %d, %q: %s", w.name, answer.Code, got, answer.Body)
 				}
 			}
 		})
