@@ -801,3 +801,15 @@ func BenchmarkApply(b *testing.B) {
 		s = s.Apply(a, false)
 	}
 }
+
+// TestTurnsThatMeetTheClock: a change a microsecond behind the first one is not taken for the first one, also where the log has it
+// before.
+func TestTurnsThatMeetTheClock(t *testing.T) {
+	first, second := history.Adds{At: time.UnixMicro(1_700_000_000_000_000), Labels: []string{"a"}}, history.Adds{At: time.UnixMicro(1_700_000_000_000_001), Labels: []string{"b"}}
+	one := (*history.State)(nil).Apply(first, false)
+	two := one.Apply(second, false)
+	folded := (*history.State)(nil).Fold(two.Turn, second, false, false).Fold(one.Turn, first, false, false).Settle(true, second.At)
+	if n := len(folded.Labels()); n != 2 || folded.Turn != two.Turn {
+		t.Errorf("found %d labels at turn %d, expected 2 at turn %d", n, folded.Turn, two.Turn)
+	}
+}

@@ -116,6 +116,14 @@ func (k *Keeping) Since(term ID) (at time.Time, ok bool) {
 	return at, ok
 }
 
+// Equal reports whether the same terms are kept since the same time, and nothing was lost in between.
+func (k *Keeping) Equal(other *Keeping) bool {
+	if k == other || k == nil || other == nil {
+		return k == other
+	}
+	return k.Lost.Equal(other.Lost) && maps.EqualFunc(k.since, other.since, time.Time.Equal)
+}
+
 // UnmarshalJSON reads what json.Marshal wrote.
 func (k *Keeping) UnmarshalJSON(text []byte) error {
 	type plain Keeping

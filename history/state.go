@@ -11,7 +11,8 @@ import (
 // same where nothing changes. nil is that of which nothing is kept.
 type State struct {
 	// Turn is the number of the last change. The first one is the time in microseconds at which the state began, so that no
-	// later state of the same thread has it again; each further change adds one.
+	// later state of the same thread has it again; each further change adds one, or two where one is the time of the change:
+	// Fold tells by that which the first one is.
 	Turn uint64
 	// Began is when the first call was added, and Last when the last one was.
 	Began, Last time.Time
@@ -133,8 +134,12 @@ func (s *State) Touch(now time.Time, every time.Duration) *State {
 
 // nextTurn is the turn of a change.
 func (s *State) nextTurn(a *Adds) uint64 {
-	if s == nil || s.Turn == 0 {
-		return uint64(max(1, a.At.UnixMicro()))
+	at := uint64(max(1, a.At.UnixMicro()))
+	switch {
+	case s == nil || s.Turn == 0:
+		return at
+	case s.Turn+1 == at:
+		return s.Turn + 2
 	}
 	return s.Turn + 1
 }
