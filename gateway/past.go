@@ -282,7 +282,8 @@ func (p *past) asksAnew() *Call {
 
 // decide is what the calls add to the past as it is kept now. Its error is the refusal of one of them.
 func (p *past) decide(ctx context.Context, kept history.Past) ([]history.Adds, error) {
-	moved := p.stale || turnOf(kept.Thread) != turnOf(p.kept.Thread) || turnOf(kept.Caller) != turnOf(p.kept.Caller)
+	// What was lost meanwhile may have the turns that there were before.
+	moved := p.stale || turnOf(kept.Thread) != turnOf(p.kept.Thread) || turnOf(kept.Caller) != turnOf(p.kept.Caller) || !kept.Keeping.Equal(p.kept.Keeping)
 	for _, c := range p.calls {
 		c.past.refused, c.past.asksAnew, c.past.own.At = nil, false, kept.Now
 		if c.kernel.config.Load().asked != c.config.asked {
