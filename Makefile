@@ -6,7 +6,7 @@ TOOLS := $(CURDIR)/.tools
 # Processes of tests wait longer for the disk and Redis than in use; these do not.
 AS_IN_USE := CALLGATE_TEST_WAIT=0s
 
-.PHONY: search snapshot snapshot-check release-tools acp-agents candidate policy-diff bench-policy reference quick all build check test race fuzz mutate differential reload crash race2 approvals budgets once grace redis-chaos callbacks overload hostile drain first-minutes soak faults redis-faults test-clients test-console bench bench-http bench-chat bench-gate lint vuln tools clean help long-log
+.PHONY: search snapshot snapshot-check release-tools acp-agents candidate policy-diff bench-policy reference quick all build check test race fuzz mutate differential reload crash race2 approvals budgets once grace agentdojo redis-chaos callbacks overload hostile drain first-minutes soak faults redis-faults test-clients test-console bench bench-http bench-chat bench-gate lint vuln tools clean help long-log
 
 all: check
 
@@ -54,6 +54,9 @@ reference: ## writes the annotated configuration, docs/generated and docs/schema
 
 grace: ## writes docs/grace.md: how many completions a refusal costs a scripted model, with the corpora of CALLGATE_CORPORA, an absolute path
 	$(GO) run -C tools ./eval -page $(CURDIR)/docs/grace.md
+
+agentdojo: ## AgentDojo's tasks and attacks by a script that obeys always, with the corpora of CALLGATE_CORPORA, an absolute path: what docs/benchmarks.md says has to come out
+	CALLGATE_AGENTDOJO=whole $(GO) test -count=1 -v -run '^TestAgentDojo$$' -timeout 30m ./test/agentdojo
 
 first-minutes: ## the tutorials from nothing to the first enforced call, as their pages stand: clock time, and an estimate for a person
 	@$(GO) test -count=1 -v -run '^TestTutorials$$' ./deploy | grep -E 'tutorial-|^(FAIL|ok|---)'
