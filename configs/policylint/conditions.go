@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/callgate/callgate/history"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/policy/condition"
 )
@@ -28,7 +29,8 @@ func (l *linter) conditions() {
 		if err != nil {
 			continue // the configuration was loaded: there is none
 		}
-		if !a.ReadsArguments && !a.ReadsPast {
+		l.past(r, a.Past)
+		if !a.ReadsArguments && a.Past.None() {
 			l.constant(r)
 			continue
 		}
@@ -45,6 +47,77 @@ func (l *linter) conditions() {
 			if optional := a.OptionalMembers(versions[0]); len(optional) > 0 {
 				l.row(Optional, r, "%s may be absent, and then the condition fails: %s", "args."+strings.Join(optional, ", args."), onFailure[r.Effect])
 			}
+		}
+	}
+}
+
+// atLeastOne is a condition that counts calls, and is met by one.
+var atLeastOne = regexp.MustCompile(`\b(thread|caller)\.calls\([^()]*\)\s*(>\s*0|>=\s*1|!=\s*0)([^0-9.]|$)`)
+
+// past finds conditions by which something must have come first, and that are met, or refused, otherwise than it looks.
+func (l *linter) past(r policy.Row, reads condition.Reads) {
+	if r.Effect != policy.Allow {
+		return
+	}
+	if met := atLeastOne.FindString(r.When); met != "" && !strings.Contains(r.When, "||") {
+		l.row(CountsFirst, r, "calls counts what runs, what has failed, and this call itself, so one that has not ended meets this: for what must come first, ask thread.results")
+	}
+	for _, t := range reads.Terms {
+		if t.Kind == history.Results {
+			l.row(SameAnswer, r, "a model that calls %s and this tool in one answer is refused: results are those from before the answer", t.Tool)
+			return
+		}
+	}
+}
+
+// labelRead is a question for one label.
+var labelRead = regexp.MustCompile(`['"]([^'"]*)['"]\s+in\s+thread\.labels\b`)
+
+// labels finds labels that no condition reads or nothing adds, and tools that act once and that no label bounds.
+func (l *linter) labels() {
+	made, read, bounded := map[string]bool{}, map[string]bool{}, []policy.Row{}
+	for _, label := range l.Threads.DefaultLabels {
+		made[label] = true
+	}
+	for _, e := range l.Tools.Entries() {
+		for _, label := range e.Labels() {
+			made[label.Name] = true
+		}
+	}
+	for _, s := range l.Servers {
+		for _, label := range s.Labels {
+			made[label] = true
+		}
+	}
+	for _, r := range l.Policy.Rows() {
+		if a, err := condition.Analyze(r.When); r.When == "" || err != nil || !a.Past.Labels {
+			continue
+		}
+		bounded = append(bounded, r)
+		asked := labelRead.FindAllStringSubmatch(r.When, -1)
+		for _, label := range asked {
+			read[label[1]] = true
+		}
+		if len(asked) < strings.Count(r.When, "thread.labels") { // otherwise than by name
+			for _, label := range l.Threads.Labels {
+				read[label] = true
+			}
+		}
+	}
+	for _, label := range l.Threads.Labels {
+		if !read[label] {
+			l.add(LabelUnread, l.Files[0], 0, "no condition reads the label %s", label)
+		}
+		if !made[label] {
+			l.add(LabelUnadded, l.Files[0], 0, "no tool, server or default adds the label %s, so no thread has it", label)
+		}
+	}
+	if len(l.Threads.Labels) == 0 {
+		return
+	}
+	for _, tool := range l.tools {
+		if e, _ := l.Tools.Lookup(tool); e.Effect() == actsOnce && !slices.ContainsFunc(bounded, func(r policy.Row) bool { return policy.Covers(r.Tool, tool) }) {
+			l.add(Untainted, l.PolicyFile, 0, "%s acts once, and no row about it reads the labels of its thread", tool)
 		}
 	}
 }

@@ -27,6 +27,7 @@ func Lint(ctx context.Context, c *configs.Config, all bool) ([]Finding, error) {
 	}
 	l.superfluous()
 	l.conditions()
+	l.labels()
 	l.dottedDenials()
 	if err := l.reaches(); err != nil {
 		return nil, err

@@ -117,6 +117,46 @@ func TestCommandPart(t *testing.T) {
 	}
 }
 
+// TestPast finds conditions that count for what must come first, and labels that do nothing.
+func TestPast(t *testing.T) {
+	all := "p, Analyst, *, web.search, , allow\n"
+	for name, c := range map[string]struct{ policy, labels, tool, want, all string }{
+		"counts itself":       {"p, Analyst, *, pay.refund, thread.calls('pay.refund') > 0, allow\n", "", "", "2 counts-first", "2 counts-first"},
+		"counts another":      {"p, Analyst, *, pay.refund, \"thread.calls('web.search', '1h') >= 1 && args.amount < 5\", allow\n", "", "", "2 counts-first", "2 counts-first"},
+		"a bound":             {"p, Analyst, *, pay.refund, thread.calls('pay.refund') <= 3, allow\n", "", "", "", ""},
+		"more than one":       {"p, Analyst, *, pay.refund, thread.calls('pay.refund') >= 10, allow\n", "", "", "", ""},
+		"either":              {"p, Analyst, *, pay.refund, thread.calls('pay.refund') > 0 || args.amount < 5, allow\n", "", "", "", ""},
+		"denies":              {"p, Analyst, *, pay.refund, , allow\np, Analyst, *, pay.refund, \"caller.calls('*', '1h') > 0\", deny\n", "", "", "", ""},
+		"results":             {"p, Analyst, *, pay.refund, thread.results('web.search') > 0, allow\n", "", "", "", "2 same-answer"},
+		"a label":             {"p, Analyst, *, pay.*, 'a' in thread.labels, ask:pay\n", "[a]", "[a]", "", ""},
+		"a label of no row":   {"p, Analyst, *, pay.refund, , allow\n", "[a]", "[a]", "0 label-unread", "0 label-unread; 0 once-untainted"},
+		"a label of no tool":  {"p, Analyst, *, pay.refund, !('a' in thread.labels), allow\n", "[a]", "[]", "0 label-unadded", "0 label-unadded"},
+		"any label":           {"p, Analyst, *, pay.refund, thread.labels == [], allow\n", "[a, b]", "[a, b]", "", ""},
+		"a row about another": {"p, Analyst, *, pay.refund, , allow\np, Analyst, *, web.search, 'a' in thread.labels, deny\n", "[a]", "[a]", "", "0 once-untainted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			main, own := "registry: {files: [tools/web.yaml]}\napprovals: approvals.yaml\n", tools
+			if c.labels != "" {
+				main += "threads: {labels: " + c.labels + "}\n"
+				own = strings.Replace(tools, "effect: read", "effect: read, labels: "+c.tool, 1)
+			}
+			loaded, err := configs.Load(configtest.Write(t, t.TempDir(), configtest.With(t, map[string]string{
+				"callgate.yaml": main + "# end\n", "approvals.yaml": "rules: {pay: {}}\n# end\n", "tools/web.yaml": own, "limits.yaml": "replicas: 1\n# end\n",
+				"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst]}}}}\n# end\n", "policy.csv": all + c.policy + "# end\n",
+			})))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found := ids(t, loaded, false); found != c.want {
+				t.Errorf("found %q; expected %q", found, c.want)
+			}
+			if found := ids(t, loaded, true); found != c.all {
+				t.Errorf("of all, found %q; expected %q", found, c.all)
+			}
+		})
+	}
+}
+
 // TestDottedDenials: a deny row of a domain does not reach the names that requests bring.
 func TestDottedDenials(t *testing.T) {
 	for _, c := range []struct{ policy, source, want string }{

@@ -15,8 +15,8 @@ type Analysis struct {
 	// ReadsArguments and ReadsCaller say that the condition reads args, or one of agent,
 	// workspace, project and tool.
 	ReadsArguments, ReadsCaller bool
-	// ReadsPast says that the condition asks what was done before.
-	ReadsPast bool
+	// Past is what the condition asks of what was done before.
+	Past Reads
 
 	read    [][]string // paths of members of args whose value is read
 	guarded [][]string // paths whose presence is asked for
@@ -30,7 +30,7 @@ func Analyze(expression string) (*Analysis, error) {
 	}
 	a := &Analysis{}
 	celast.PostOrderVisit(parsed.Expr(), celast.NewExprVisitor(a.note))
-	a.ReadsPast = !readPast(expression, parsed, nil).reads.None()
+	a.Past = readPast(expression, parsed, nil).reads
 	return a, nil
 }
 

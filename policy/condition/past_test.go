@@ -82,7 +82,7 @@ func TestTermsOfConditions(t *testing.T) {
 		if found := strings.Join(got, " "); found != want {
 			t.Errorf("%s: found %s; expected %s", expression, found, want)
 		}
-		if a, err := Analyze(expression); err != nil || a.ReadsPast == c.Reads().None() {
+		if a, err := Analyze(expression); err != nil || a.Past.None() != c.Reads().None() {
 			t.Errorf("%s: %+v, %v", expression, a, err)
 		}
 	}

@@ -203,7 +203,7 @@ func FuzzPast(f *testing.F) {
 			if _, err := history.NewTerms(reads.Terms, func(string, string) bool { return true }); err != nil {
 				t.Fatal(err)
 			}
-			if a, err := Analyze(expression); err != nil || a.ReadsPast == reads.None() {
+			if a, err := Analyze(expression); err != nil || a.Past.None() != reads.None() {
 				t.Fatalf("%+v reads %+v, %v", a, reads, err)
 			}
 			v.Past = nil
