@@ -86,6 +86,7 @@ type past struct {
 	// stale says that the arguments of a call were redacted since the conditions of others were evaluated.
 	stale   bool
 	settled bool // the calls were reserved, or refused
+	moved   bool // conditions were evaluated again
 }
 
 // inPast is a call with what it adds.
@@ -296,7 +297,8 @@ func (p *past) decide(ctx context.Context, kept history.Past) ([]history.Adds, e
 			return nil, refuse.ThreadClosed()
 		}
 		if moved && !c.settled {
-			if o := c.kernel.deps.Observer; o != nil && i == 0 {
+			if o := c.kernel.deps.Observer; o != nil && !p.moved {
+				p.moved = true
 				o.ThreadMoved()
 			}
 			if c.past.refused = c.permitAgain(ctx, kept); c.past.refused != nil {

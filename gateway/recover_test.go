@@ -112,6 +112,7 @@ func (n *node) leave(t testing.TB, j *journal, id string, task store.Task, step 
 		Agent: "Analyst", Workspace: "acme", Project: "alpha", RequestID: "req", Thread: "thread", Principal: "192.0.2.1", ConfigDigest: "digest",
 		InputSHA256: "input", ArgumentsSHA256: "arguments", Micros: 5, KeySHA256: hex.EncodeToString(store.KeyHash(scope, "key of "+id)), RequestSHA256: "request",
 		Approvals: []string{"grant_1"}, Rules: []string{"refunds=1"}, Rows: []string{"policy.csv:1"}, Hooks: []string{"masks"}, Spends: []string{"spent"},
+		Ledger: "00ff", Turn: 7, CallerTurn: 8, Adds: []string{"at:2026-11-28T00:00:00Z", "label:untrusted"}, Saw: []string{"thread.labels="},
 	}
 	if err := j.Append(ctx, r); err != nil {
 		t.Fatal(err)
@@ -202,7 +203,8 @@ func TestRecovery(t *testing.T) {
 					t.Fatalf("start %d: %+v", round, outcomes)
 				} else if r := outcomes[0]; r.Replica != "b" || r.Tool != c.task.Tool || r.ToolVersion != c.task.Version || r.Principal != "192.0.2.1" || r.Agent != "Analyst" ||
 					r.Workspace != "acme" || r.Project != "alpha" || r.RequestID != "req" || r.Thread != "thread" || r.ConfigDigest != "digest" || r.InputSHA256 != "input" || r.ArgumentsSHA256 == "" ||
-					r.KeySHA256 != j.all()[0].KeySHA256 || r.RequestSHA256 != "request" || r.Approvals != nil || r.Rules != nil || r.Rows != nil || r.Hooks != nil || r.Spends != nil {
+					r.KeySHA256 != j.all()[0].KeySHA256 || r.RequestSHA256 != "request" || r.Approvals != nil || r.Rules != nil || r.Rows != nil || r.Hooks != nil || r.Spends != nil ||
+					r.Turn != 0 || r.CallerTurn != 0 || r.Adds != nil || r.Saw != nil {
 					t.Errorf("start %d: the outcome is %+v", round, r)
 				}
 				if e.runs.Load() != c.want.runs {

@@ -125,6 +125,7 @@ func (t *Reconciler) recordStored(r audit.Record, call *stored.Call) {
 func (t *Reconciler) endOf(r audit.Record) audit.Record {
 	r.Time, r.Event, r.Replica, r.Micros = t.executor.now(), audit.Ending, t.executor.replica, 0
 	r.Arguments, r.Completion, r.Approvals, r.Rules, r.Rows, r.Hooks, r.Spends = nil, "", nil, nil, nil, nil, nil
+	r.Turn, r.CallerTurn, r.Adds, r.Saw = 0, 0, nil, nil // each turn is in one record
 	return r
 }
 
