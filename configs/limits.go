@@ -1,7 +1,11 @@
 package configs
 
 import (
+	"fmt"
+	"time"
+
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/history"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/ratelimit/budget"
 )
@@ -37,6 +41,7 @@ func readLimits(root document.Node, spending *budget.Set) *ratelimit.Limits {
 			})
 		}),
 		document.Parsed("on_store_loss", "local or refuse", &l.OnStoreLoss, ratelimit.ParseStoreLoss).Among("local", "refuse"),
+		document.Field("threads", func(n document.Node) { l.Threads = readThreadLimits(n) }),
 		document.Int("replicas", "how many gateways share the limits", 1, 1000, &l.Replicas),
 	)...)
 	if !ok {
@@ -113,4 +118,55 @@ func readAllowance(n document.Node, more ...document.FieldReader) ratelimit.Allo
 		a.Concurrency = &most
 	})}, more...)...)
 	return a
+}
+
+// The bounds of how far back equal calls of a thread are looked for.
+const (
+	lowestEqualWithin  = time.Second
+	highestEqualWithin = 7 * 24 * time.Hour
+	defaultEqualWithin = 10 * time.Minute
+)
+
+// readThreadLimits reads what bounds calls in threads.
+func readThreadLimits(n document.Node) *ratelimit.Threads {
+	t := &ratelimit.Threads{}
+	ok := n.Object(
+		document.Int("calls", "how many calls one thread may have", 1, 1_000_000_000, &t.Calls),
+		document.Parsed("new", "how many threads a caller may begin, such as 60/h or 5/m", &t.New, func(s string) (ratelimit.Rate, error) {
+			r, err := ratelimit.ParseRate(s)
+			if _, per := r.Window(); err == nil && per < history.MinWindow {
+				return r, fmt.Errorf("found %q, expected how many threads a caller may begin, such as 60/h or 5/m: the unit is m or h", s)
+			}
+			return r, err
+		}).Matching(`^[1-9][0-9]*/[mh]$`),
+		document.Field("equal", func(n document.Node) {
+			t.Equal = &ratelimit.Equal{Within: defaultEqualWithin, Tools: map[string]ratelimit.EqualCalls{}}
+			t.Equal.EqualCalls = readEqual(n,
+				document.Field("within", func(n document.Node) {
+					readSpan(n, "how far back equal calls are looked for", lowestEqualWithin, highestEqualWithin, &t.Equal.Within)
+				}),
+				document.Field("tools", func(n document.Node) {
+					n.Members("tools", func(key, value document.Node) {
+						key.Matching("the name of a tool", plainName)
+						t.Equal.Tools[key.Value] = readEqual(value)
+					})
+				}))
+			if n.IsMapping() && !n.Describing() && !n.Has("calls") && !n.Has("outcomes") && !n.Has("tools") {
+				n.Fail("found no bound of equal calls; expected calls, outcomes or tools")
+			}
+		}),
+	)
+	if ok && !n.Describing() && *t == (ratelimit.Threads{}) {
+		n.Fail("found no limit of threads; expected calls, new or equal")
+	}
+	return t
+}
+
+// readEqual reads {calls, outcomes} and what more reads.
+func readEqual(n document.Node, more ...document.FieldReader) (e ratelimit.EqualCalls) {
+	n.Object(append([]document.FieldReader{
+		document.Int("calls", "how many equal calls a thread may have", 1, history.MaxEqual, &e.Calls),
+		document.Int("outcomes", "how many equal results on end such calls may have", 1, history.MaxEqual, &e.Outcomes),
+	}, more...)...)
+	return e
 }

@@ -45,6 +45,7 @@ var beyondSchemas = map[string][]string{
 		"approvals-approve-caller", "approvals-approve-none", "approvals-notify-same-keys", "callbacks-no-address", "file-tools-empty-list",
 		"callbacks-no-shared-keys", "jwt-beside-mode-keys", "jwt-claim-operator-twice", "jwt-claim-registered",
 		"jwt-claim-twice", "jwt-stale-if-error-below-refresh", "jwt-two-sources", "limits-replicas-not-stated", "threads-counted-alone",
+		"limits-threads-counted-alone", "limits-threads-empty", "limits-threads-equal-empty",
 		"main-admin-beyond-loopback", "main-admin-without-operator", "main-auth-mode-jwt", "main-auth-mode-keys",
 		"main-listen-beyond-loopback", "main-store-kind-redis", "principal-agent-like-role", "principal-key-twice",
 		"principal-name-like-token", "principal-name-twice", "project-agent-like-role",
@@ -68,7 +69,7 @@ var beyondSchemas = map[string][]string{
 		"servers-env-no-place", "servers-timeout", "tool-name-too-long", "tool-run-address-prefix",
 		"servers-start-timeout-long", "tool-run-max-age", "tool-run-timeout-too-long", "tool-run-url-broken", "tool-run-url-user-info",
 		"traces-timeout-too-long", "budgets-money-much", "budgets-money-zero", "budgets-project", "budgets-zone",
-		"threads-idle-short", "tool-labels-host",
+		"threads-idle-short", "limits-threads-equal-tool-name", "limits-threads-equal-within-long", "tool-labels-host",
 	},
 	"it is in the schema of a tool, which is not judged by the schema of its file but by that of schemas": {
 		"json-schema-bad-type", "tool-output-schema-bad-type", "tool-schema-bad-type",

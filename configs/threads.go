@@ -117,10 +117,14 @@ func (l *loader) checkLabels(c *Config, servers document.Node, entries []toolfil
 	}
 }
 
-// checkCountedAlone reports a policy that counts what threads do, where each of several gateways would count alone.
+// checkCountedAlone reports a policy, or limits, that count what threads do, where each of several gateways would count alone.
 func (l *loader) checkCountedAlone(limits document.Node, c *Config) {
-	if c.Policy == nil || c.Limits == nil || c.Limits.Replicas <= 1 || c.Store.Kind == StoreRedis || len(c.Policy.Terms()) == 0 && !c.Policy.ReadsLabels() {
+	if c.Policy == nil || c.Limits == nil || c.Limits.Replicas <= 1 || c.Store.Kind == StoreRedis || c.Limits.Threads == nil && len(c.Policy.Terms()) == 0 && !c.Policy.ReadsLabels() {
 		return
 	}
-	limits.At("/replicas").Fail("found %d replicas with store.kind %s, and a policy that reads what threads have done; expected store.kind redis, where all of them keep it together", c.Limits.Replicas, c.Store.Kind)
+	what := "a policy that reads what threads have done"
+	if c.Limits.Threads != nil {
+		what = "limits of threads"
+	}
+	limits.At("/replicas").Fail("found %d replicas with store.kind %s, and %s; expected store.kind redis, where all of them keep it together", c.Limits.Replicas, c.Store.Kind, what)
 }

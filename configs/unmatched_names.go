@@ -7,7 +7,6 @@ import (
 
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/internal/similar"
-	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -55,9 +54,12 @@ func (u *unmatched) limits(n document.Node) {
 		if !u.Agents[agent] {
 			n.At(refusal.Pointer("agents", agent)).Warn("limits for the agent %q, which nothing names%s", agent, u.near(agent, u.agents))
 		}
-		u.budgets(n, u.Limits.Agents[agent].Tools, "agents", agent, "tools")
+		u.budgets(n, slices.Sorted(maps.Keys(u.Limits.Agents[agent].Tools)), "agents", agent, "tools")
 	}
-	u.budgets(n, u.Limits.Tools, "tools")
+	u.budgets(n, slices.Sorted(maps.Keys(u.Limits.Tools)), "tools")
+	if t := u.Limits.Threads; t != nil && t.Equal != nil {
+		u.budgets(n, slices.Sorted(maps.Keys(t.Equal.Tools)), "threads", "equal", "tools")
+	}
 	for project := range u.Limits.Projects {
 		if _, ok := u.Workspaces[project.Workspace].Projects[project.Name]; !ok {
 			name := project.String()
@@ -66,8 +68,8 @@ func (u *unmatched) limits(n document.Node) {
 	}
 }
 
-func (u *unmatched) budgets(n document.Node, budgets map[string]ratelimit.Budget, path ...string) {
-	for _, tool := range slices.Sorted(maps.Keys(budgets)) {
+func (u *unmatched) budgets(n document.Node, tools []string, path ...string) {
+	for _, tool := range tools {
 		if _, ok := u.Tools.Lookup(tool); !ok && !u.brought {
 			n.At(refusal.Pointer(append(path, tool)...)).Warn("limits for the tool %q, which is not registered%s", tool, u.near(tool, u.tools))
 		}

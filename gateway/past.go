@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/history"
 	"github.com/callgate/callgate/policy"
+	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
 	"github.com/callgate/callgate/store"
@@ -25,10 +27,18 @@ type asked struct {
 	fresh  *history.Keeping // by which all terms are known of a thread that has done nothing
 }
 
-// newAsked returns what the conditions of a configuration ask of the past; nil: nothing.
+// threadLimits are those of threads; nil: there are none.
+func (s *Config) threadLimits() *ratelimit.Threads {
+	if s.Limits == nil {
+		return nil
+	}
+	return s.Limits.Threads
+}
+
+// newAsked returns what the conditions and the limits of a configuration ask of the past; nil: nothing.
 func newAsked(s *Config) (*asked, error) {
 	terms := s.Policy.Terms()
-	if len(terms) == 0 && !s.Policy.ReadsLabels() {
+	if len(terms) == 0 && !s.Policy.ReadsLabels() && s.threadLimits() == nil {
 		return nil, nil
 	}
 	a := &asked{}
@@ -43,7 +53,7 @@ func newAsked(s *Config) (*asked, error) {
 	return a, nil
 }
 
-// Terms are what conditions of the policy ask of the past. uses reports whether they ask anything.
+// Terms are what conditions of the policy ask of the past. uses reports whether they, or the limits, ask anything.
 func (s *Config) Terms() (terms *history.Terms, uses bool, err error) {
 	a, err := newAsked(s)
 	if a == nil {
@@ -133,10 +143,13 @@ func (c *Call) storedLedger() string {
 // answer.
 func (c *Call) readPast(ctx context.Context) error {
 	uses, err := c.config.asked.uses(c.config.Policy, c.subject, c.tool)
-	if err != nil || !uses {
+	if err != nil || !uses && (c.checked || c.config.threadLimits() == nil) {
 		return err
 	}
 	of := c.keys()
+	if !uses && of.Thread == "" {
+		return nil // it has no thread in which it could be bounded
+	}
 	if of.Thread == "" && !c.checked {
 		if needs, err := c.config.asked.needsThread(c.config.Policy, c.subject, c.tool); needs || err != nil {
 			return cmp.Or(err, error(refuse.ThreadRequired(c.WrittenName())))
@@ -184,12 +197,36 @@ func (c *Call) count(now time.Time) (err error) {
 		if *own, err = a.terms.Adds(c.tool.Name(), c.arguments(), c.kernel.deps.Secret(), now); err != nil {
 			return refuse.ThreadsUnavailable(err)
 		}
+		if c.config.threadLimits() != nil && c.judgement.past.of.Thread != "" {
+			if own.Equal, err = c.equalDigest(); err != nil {
+				return err
+			}
+		}
 	}
 	own.Call = c.id
 	if a.labels != nil {
 		own.Labels = a.labels.of(c.tool, c.arguments)
 	}
 	return nil
+}
+
+// equalDigest names the call by its tool and the arguments that run: equal ones have the same.
+func (c *Call) equalDigest() (uint64, error) {
+	version, secret := "", c.kernel.deps.Secret()
+	switch {
+	case c.tool != nil:
+		version = c.tool.Version()
+	case c.stored != nil:
+		version = c.stored.Task.Version
+	}
+	arguments, err := json.Marshal(c.arguments())
+	if err == nil && secret == nil {
+		err = errors.New("the key by which calls are named is not known yet")
+	}
+	if err != nil {
+		return 0, refuse.ThreadsUnavailable(err)
+	}
+	return secret.Digest([]byte(c.parsed.Name), []byte(version), arguments), nil
 }
 
 // view is the past as the conditions of the call may ask it, of what is kept; nil: the call uses no threads.
@@ -307,10 +344,67 @@ func (p *past) decide(ctx context.Context, kept history.Past) ([]history.Adds, e
 		}
 		adds[i] = c.past.own
 	}
+	if err := p.bound(kept, adds); err != nil {
+		return nil, err
+	}
 	if brought := p.calls[0].missing(kept.Thread); p.of.Thread != "" {
 		adds[0].Labels = slices.Concat(adds[0].Labels, slices.DeleteFunc(brought, func(name string) bool { return slices.Contains(adds[0].Labels, name) }))
 	}
 	return adds, nil
+}
+
+// bound refuses the first of the calls that is beyond the limits of threads, and counts the thread that they begin.
+func (p *past) bound(kept history.Past, adds []history.Adds) error {
+	limits := p.calls[0].config.threadLimits()
+	if limits == nil || kept.Thread == nil {
+		return nil
+	}
+	calls := kept.Thread.Calls()
+	for i, c := range p.calls {
+		own := &adds[i]
+		if own.Equal == 0 {
+			continue // it answers the questions of its tool, and was counted before
+		}
+		if calls++; limits.Calls > 0 && calls > int64(limits.Calls) {
+			c.past.refused = refuse.ThreadCalls(limits.Calls)
+			return c.past.refused
+		}
+		if c.past.refused = c.loops(limits.Equal, kept, adds[:i]); c.past.refused != nil {
+			return c.past.refused
+		}
+	}
+	most, per := limits.New.Window()
+	begins := slices.IndexFunc(adds, func(a history.Adds) bool { return a.Changes(false) })
+	if most == 0 || begins < 0 || kept.Thread.Turn > 0 {
+		return nil
+	}
+	if kept.Caller.Begun(per, kept.Now) >= most {
+		p.calls[begins].past.refused = refuse.NewThreads(most, map[time.Duration]string{time.Minute: "minute", time.Hour: "hour"}[per])
+		return p.calls[begins].past.refused
+	}
+	adds[begins].Begins(per)
+	return nil
+}
+
+// loops refuses the call where its thread has had it too often, with the calls of its answer before it.
+func (c *Call) loops(limits *ratelimit.Equal, kept history.Past, before []history.Adds) error {
+	bounds := limits.Of(c.tool.Name())
+	if bounds == (ratelimit.EqualCalls{}) {
+		return nil
+	}
+	made, same := kept.Thread.Equals(c.past.own.Equal, kept.Now.Add(-limits.Within))
+	for i := range before {
+		if before[i].Equal == c.past.own.Equal {
+			made++
+		}
+	}
+	switch {
+	case bounds.Outcomes > 0 && same >= bounds.Outcomes:
+		return refuse.EqualResults(same)
+	case bounds.Calls > 0 && made >= bounds.Calls:
+		return refuse.EqualCalls(made)
+	}
+	return nil
 }
 
 func turnOf(s *history.State) uint64 {
@@ -450,14 +544,19 @@ func (c *Call) undo(r *audit.Record) {
 	}
 }
 
-// AddResult keeps that the call has ended with a result, or is handed over, and adds that to the record of its outcome. With
-// an error the result must not be sent.
-func (c *Call) AddResult(ctx context.Context, r *audit.Record) error {
+// AddResult keeps that the call has ended with a result, or is handed over, which has none yet, and adds that to the record of
+// its outcome. With an error the result must not be sent.
+func (c *Call) AddResult(ctx context.Context, r *audit.Record, result []byte) error {
 	if r.Outcome != audit.Result && r.Outcome != audit.HandedOver || c.config.asked == nil || r.Turn > 0 {
 		return nil
 	}
 	of := c.ledgerKeys()
 	adds, err := c.config.asked.terms.ResultAdds(c.parsed.Name, c.arguments(), c.kernel.deps.Secret(), c.kernel.deps.Now())
+	if limits := c.config.threadLimits(); err == nil && of.Thread != "" && r.Outcome == audit.Result && limits != nil && limits.Equal.Of(c.parsed.Name).Outcomes > 0 {
+		if adds.Equal, err = c.equalDigest(); err == nil {
+			adds.Result = c.kernel.deps.Secret().Digest(result)
+		}
+	}
 	if err != nil || adds.Empty() || of.Thread == "" {
 		return err
 	}

@@ -18,6 +18,9 @@ type Adds struct {
 	Labels []string
 	// Call is the id of the call: a label names the first that has added it. It is no part of the texts.
 	Call string
+	// Equal is the digest of the call, where equal calls of the thread are counted, and Result that of its result, where it
+	// is the result that adds it; 0: none.
+	Equal, Result uint64
 
 	amounts []amount
 }
@@ -39,11 +42,11 @@ const (
 )
 
 // Empty reports whether nothing is added.
-func (a *Adds) Empty() bool { return len(a.amounts) == 0 && len(a.Labels) == 0 }
+func (a *Adds) Empty() bool { return len(a.amounts) == 0 && len(a.Labels) == 0 && a.Equal == 0 }
 
 // Changes reports whether something is added to the thread, or to the caller.
 func (a *Adds) Changes(caller bool) bool {
-	if !caller && len(a.Labels) > 0 {
+	if !caller && (len(a.Labels) > 0 || a.Equal != 0) {
 		return true
 	}
 	for i := range a.amounts {
@@ -61,11 +64,12 @@ const (
 )
 
 // Texts are the adds as the audit log has them, each of printable ASCII: when, then what is added to each term, with the
-// digest of the values of its keys, and the labels. They are nil where nothing is added.
+// digest of the values of its keys, the labels, and the digest of the call. They are nil where nothing is added.
 //
 //	at:2026-11-28T19:30:00.5Z
 //	thread.sum('pay','amount',{'currency'})#9f2c0011aabbccdd=50
 //	label:untrusted
+//	equal:77ab0011aabbccdd
 func (a *Adds) Texts() []string {
 	if a.Empty() {
 		return nil
@@ -77,6 +81,9 @@ func (a *Adds) Texts() []string {
 	}
 	for _, label := range a.Labels {
 		texts = append(texts, labelPrefix+label)
+	}
+	if a.Equal != 0 {
+		texts = append(texts, a.equalText())
 	}
 	return texts
 }
@@ -123,6 +130,9 @@ func (a *Adds) read(text string, first bool) (err error) {
 		a.Labels = append(a.Labels, label)
 		return nil
 	}
+	if ok, err := a.readEqual(text); ok {
+		return err
+	}
 	term, rest, ok := readTerm(text)
 	if !ok || len(a.amounts) == MaxTerms {
 		return errNoAdds
@@ -132,8 +142,8 @@ func (a *Adds) read(text string, first bool) (err error) {
 		if len(rest) < 17 || rest[0] != '#' {
 			return errNoAdds
 		}
-		if add.key, err = strconv.ParseUint(rest[1:17], 16, 64); err != nil || add.key == 0 {
-			return errNoAdds
+		if add.key, err = readDigest(rest[1:17]); err != nil {
+			return err
 		}
 		rest = rest[17:]
 	}

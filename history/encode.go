@@ -10,11 +10,14 @@ import (
 
 // A State is encoded as
 //
-//	state  = version flags turn began last labels cells gaps crc
+//	state  = version flags turn began last labels cells gaps noted crc
 //	began  = last = microseconds              signed varint
 //	labels = count *(name call n)             texts behind their lengths
 //	cells  = count *(term key step n)         term: 8 bytes, big-endian; key: unsigned varint
 //	gaps   = count *(first last)
+//	noted  = calls made results                where flags say so
+//	made   = count *(at call)                  at: signed varint
+//	result = count *(at call result)
 //	crc    = CRC-32C of all before it, 4 bytes, little-endian
 //
 // with unsigned varints for turn and counts, and signed ones for step and n.
@@ -28,7 +31,8 @@ const (
 	closedFlag = 1 << iota
 	partialFlag
 	stubFlag
-	allFlags = closedFlag | partialFlag | stubFlag
+	notedFlag
+	allFlags = closedFlag | partialFlag | stubFlag | notedFlag
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -40,7 +44,7 @@ var ErrCorrupt = errors.New("what is kept of a thread was changed or damaged")
 func (s *State) Encode() []byte {
 	b := make([]byte, 0, 64+20*len(s.cells)+64*len(s.labels))
 	var flags byte
-	for i, set := range [...]bool{s.Closed, s.Partial, s.Stub} {
+	for i, set := range [...]bool{s.Closed, s.Partial, s.Stub, s.noted()} {
 		if set {
 			flags |= 1 << i
 		}
@@ -64,6 +68,9 @@ func (s *State) Encode() []byte {
 	b = binary.AppendUvarint(b, uint64(len(s.gaps)))
 	for _, g := range s.gaps {
 		b = binary.AppendUvarint(binary.AppendUvarint(b, g.first), g.last)
+	}
+	if s.noted() {
+		b = appendMade(appendMade(binary.AppendUvarint(b, uint64(s.calls)), s.made), s.results)
 	}
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
@@ -139,6 +146,10 @@ func DecodeState(b []byte) (*State, error) {
 	s.readLabels(&d)
 	s.readCells(&d)
 	s.readGaps(&d)
+	if b[1]&notedFlag != 0 {
+		s.calls, s.made, s.results = int64(d.unsigned()), readMade(&d, false), readMade(&d, true)
+		d.bad = d.bad || s.calls < 0 || !s.noted()
+	}
 	if d.bad || len(d.in) > 0 {
 		return nil, ErrCorrupt
 	}
@@ -185,4 +196,32 @@ func (s *State) readGaps(d *decoder) {
 		last = g.last
 		s.gaps = append(s.gaps, g)
 	}
+}
+
+// noted reports whether calls are counted of the thread.
+func (s *State) noted() bool { return s.calls > 0 || len(s.made)+len(s.results) > 0 }
+
+func appendMade(b []byte, all []made) []byte {
+	b = binary.AppendUvarint(b, uint64(len(all)))
+	for _, m := range all {
+		b = binary.AppendUvarint(binary.AppendVarint(b, m.at), m.call)
+		if m.result != 0 {
+			b = binary.AppendUvarint(b, m.result)
+		}
+	}
+	return b
+}
+
+func readMade(d *decoder, results bool) []made {
+	all := make([]made, d.count(MaxEqual, 2))
+	for i := range all {
+		m := made{at: d.signed(), call: d.unsigned()}
+		if results {
+			m.result = d.unsigned()
+			d.bad = d.bad || m.result == 0
+		}
+		d.bad = d.bad || m.call == 0 || i > 0 && all[i-1].compare(m) > 0
+		all[i] = m
+	}
+	return all
 }

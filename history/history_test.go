@@ -493,6 +493,12 @@ func (w *traffic) happen(t *testing.T, r *rand.Rand) {
 	if r.IntN(3) == 0 {
 		e.Labels = []string{[]string{"untrusted", "customer"}[r.IntN(2)]}
 	}
+	if r.IntN(2) == 0 {
+		e.Equal = 1 + r.Uint64N(3)
+		if e.result {
+			e.Result = 1 + r.Uint64N(2)
+		}
+	}
 	w.events = append(w.events, e)
 	w.apply(&w.events[len(w.events)-1], false)
 }
@@ -532,6 +538,12 @@ func answers(terms []history.Term, all *history.Terms, thread, caller *history.S
 	for _, s := range []*history.State{thread, caller} {
 		if s != nil {
 			found = append(found, fmt.Sprint(s.Turn, s.Began.UnixMicro(), s.Last.UnixMicro(), s.Closed, s.Partial, s.Stub))
+		}
+	}
+	for call := range uint64(4) {
+		if thread != nil {
+			calls, same := thread.Equals(call, now.Add(-time.Minute))
+			found = append(found, fmt.Sprintf("%d of %d, %d, %d", calls, thread.Calls(), same, call))
 		}
 	}
 	return append(found, v.Saw()...)
@@ -594,7 +606,7 @@ func TestApplyAndUndoCancel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.Labels = []string{"customer", "new"}
+		a.Labels, a.Equal = []string{"customer", "new"}, 2
 		if w.thread == nil || w.caller == nil {
 			continue
 		}
@@ -728,10 +740,12 @@ func FuzzReadAdds(f *testing.F) {
 	all := newTerms(f, terms...)
 	for _, tool := range []string{"pay", "read", `q"'é\`} {
 		a := addsOf(f, all, tool, `{"amount": 10.5, "currency": "EUR", "a": 1, "b": true}`, start)
-		a.Labels = []string{"untrusted"}
+		a.Labels, a.Equal = []string{"untrusted"}, 7
+		a.Begins(time.Hour)
 		f.Add(strings.Join(a.Texts(), "\n"))
 	}
 	f.Add("at:2026-11-28T12:00:00Z\nthread.sum('a','b')=?\nthread.results('a')=1")
+	f.Add("at:2026-11-28T12:00:00Z\nresult:00000000000000a1=ffffffffffffffff")
 	f.Fuzz(func(t *testing.T, text string) {
 		a, err := history.ReadAdds(strings.Split(text, "\n"))
 		if err != nil {
@@ -748,6 +762,69 @@ func FuzzReadAdds(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// TestEquals: equal calls are counted in the last of the thread, and equal results on end; what is undone is not.
+func TestEquals(t *testing.T) {
+	at := func(i int) time.Time { return start.Add(time.Duration(i) * time.Second) }
+	call := func(i int, digest uint64) history.Adds { return history.Adds{At: at(i), Equal: digest} }
+	result := func(i int, digest, result uint64) history.Adds {
+		return history.Adds{At: at(i), Equal: digest, Result: result}
+	}
+	var s *history.State
+	expect := func(digest uint64, since, calls, same int) {
+		t.Helper()
+		if c, r := s.Equals(digest, at(since)); c != calls || r != same {
+			t.Errorf("the call %d: %d calls and %d equal results, expected %d and %d", digest, c, r, calls, same)
+		}
+	}
+	for i, a := range []history.Adds{call(0, 1), result(1, 1, 5), call(2, 2), result(3, 2, 5), call(4, 1), result(5, 1, 6), call(6, 1), result(7, 1, 6)} {
+		if s = s.Apply(a, false); i == 0 {
+			expect(1, 0, 1, 0)
+		}
+	}
+	expect(1, 0, 3, 2)
+	expect(1, 5, 1, 2)
+	expect(1, 6, 1, 1)
+	expect(2, 0, 1, 1)
+	expect(3, 0, 0, 0)
+	s = s.Apply(call(8, 1), false).Undo(call(8, 1), false)
+	expect(1, 0, 3, 2)
+	if s.Calls() != 4 {
+		t.Errorf("%d calls, expected 4", s.Calls())
+	}
+	for i := range history.MaxEqual {
+		s = s.Apply(call(9+i, 9), false).Apply(result(9+i, 9, 9), false)
+	}
+	s = stored(t, s)
+	expect(1, 0, 0, 0)
+	expect(9, 0, history.MaxEqual, history.MaxEqual)
+	if s.Calls() != 4+history.MaxEqual {
+		t.Errorf("%d calls, expected %d", s.Calls(), 4+history.MaxEqual)
+	}
+	if s = s.Aged(at(1<<20), time.Hour, time.Hour); s != nil {
+		t.Error("counted calls keep a thread that is over")
+	}
+}
+
+// TestBegun: threads that a caller begins are counted by the steps of a window.
+func TestBegun(t *testing.T) {
+	var a history.Adds
+	a.At = start
+	a.Begins(time.Hour)
+	s := (*history.State)(nil).Apply(a, true).Apply(a, true)
+	for _, c := range []struct {
+		after  time.Duration
+		window time.Duration
+		want   int64
+	}{{0, time.Hour, 2}, {time.Hour, time.Hour, 2}, {time.Hour + time.Minute, time.Hour, 0}, {0, time.Minute, 0}} {
+		if n := s.Begun(c.window, start.Add(c.after)); n != c.want {
+			t.Errorf("%s later, in %s: %d threads, expected %d", c.after, c.window, n, c.want)
+		}
+	}
+	if n := s.Undo(a, true).Begun(time.Hour, start); n != 1 {
+		t.Errorf("%d threads where one was undone", n)
+	}
 }
 
 func TestSecret(t *testing.T) {

@@ -74,3 +74,18 @@ func (s *Secret) digest(values []any) (key uint64, ok bool) {
 	h.sum = h.Sum(h.sum[:0])
 	return max(1, binary.BigEndian.Uint64(h.sum)), true
 }
+
+// Digest names a list of bytes. No digest is 0.
+func (s *Secret) Digest(parts ...[]byte) uint64 {
+	h := s.hashes.Get().(*hashing)
+	defer s.hashes.Put(h)
+	h.Reset()
+	h.in = append(h.in[:0], 'd') // as no list of values begins
+	for _, part := range parts {
+		_, _ = h.Write(binary.AppendUvarint(h.in, uint64(len(part))))
+		_, _ = h.Write(part)
+		h.in = h.in[:0]
+	}
+	h.sum = h.Sum(h.sum[:0])
+	return max(1, binary.BigEndian.Uint64(h.sum))
+}

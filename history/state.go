@@ -26,6 +26,9 @@ type State struct {
 	labels []Label
 	cells  []cell // in their order
 	gaps   []span // turns before Turn that Fold has not seen
+
+	calls         int64  // that were let through, where they are counted
+	made, results []made // the last calls and results, in their order
 }
 
 // Label is a label of a thread, with the call that has added it first.
@@ -178,6 +181,9 @@ func (s *State) with(a *Adds, caller bool, sign int64) *State {
 	if !caller && len(a.Labels) > 0 {
 		next.label(a, sign)
 	}
+	if !caller && a.Equal != 0 {
+		next.note(a, sign)
+	}
 	return next
 }
 
@@ -328,7 +334,7 @@ func (s *State) value(c *counted, key uint64, now time.Time) (n int64, ok bool) 
 
 // Size is about how many bytes it takes in memory.
 func (s *State) Size() int64 {
-	n := 192 + 32*cap(s.cells) + 16*len(s.gaps)
+	n := 192 + 32*cap(s.cells) + 16*len(s.gaps) + 24*(cap(s.made)+cap(s.results))
 	for i := range s.labels {
 		n += 40 + len(s.labels[i].Name) + len(s.labels[i].Call)
 	}

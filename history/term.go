@@ -23,9 +23,11 @@ const (
 	Sum
 	// Results counts calls that have ended with a result, and those handed over by an earlier answer.
 	Results
+	// Threads counts the threads that a caller has begun. No condition asks it.
+	Threads
 )
 
-var kindNames = [...]string{Calls: "calls", Sum: "sum", Results: "results"}
+var kindNames = [...]string{Calls: "calls", Sum: "sum", Results: "results", Threads: "threads"}
 
 // The bounds of a window, and the number of steps in which it moves: a window looks at the step that runs and at as many
 // before it.
@@ -137,6 +139,8 @@ func (t Term) validate() error {
 		return fmt.Errorf("its window is %s, expected %s to %s", windowText(t.Window), windowText(MinWindow), windowText(MaxWindow))
 	case t.Caller && t.Window == 0:
 		return errors.New("a term of the caller has a window")
+	case !t.Caller && t.Kind == Threads:
+		return errors.New("a caller begins threads, and no thread does")
 	case t.Caller && t.Kind == Results:
 		return errors.New("results are of a thread, not of a caller")
 	}

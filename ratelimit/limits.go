@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Allowance has the limits of one agent. A nil member is not limited.
@@ -69,4 +70,34 @@ type Limits struct {
 	// how many there are, at least 1.
 	OnStoreLoss StoreLoss
 	Replicas    int
+	// Threads bounds what calls do in threads; nil bounds nothing. A limiter does not look at it: what keeps threads does.
+	Threads *Threads
+}
+
+// Threads bounds what calls do in threads. What is 0 is not bounded.
+type Threads struct {
+	Calls int  // that are let through in one thread
+	New   Rate // threads of one caller, in whole minutes or hours
+	Equal *Equal
+}
+
+// Equal bounds equal calls of one thread.
+type Equal struct {
+	EqualCalls
+	Within time.Duration // how far back is looked
+	Tools  map[string]EqualCalls
+}
+
+// EqualCalls is how many equal calls there may be, and how many equal results of them on end. What is 0 is not bounded.
+type EqualCalls struct{ Calls, Outcomes int }
+
+// Of is what bounds the equal calls of a tool. nil bounds none.
+func (e *Equal) Of(tool string) EqualCalls {
+	if e == nil {
+		return EqualCalls{}
+	}
+	if own, ok := e.Tools[tool]; ok {
+		return own
+	}
+	return e.EqualCalls
 }

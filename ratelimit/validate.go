@@ -42,6 +42,11 @@ func (l *Limits) Validate() []invalid.Field {
 		v.add("expected local or refuse", "on_store_loss")
 	}
 	v.count(l.Replicas, "replicas")
+	if l.Threads != nil && l.Threads.Equal != nil {
+		for _, name := range slices.Sorted(maps.Keys(l.Threads.Equal.Tools)) {
+			v.tool(name, "threads", "equal", "tools")
+		}
+	}
 	return v.errors
 }
 
@@ -61,11 +66,15 @@ func (v *validation) allowance(a Allowance, path ...string) {
 
 func (v *validation) tools(budgets map[string]Budget, path ...string) {
 	for _, name := range slices.Sorted(maps.Keys(budgets)) {
-		if !toolName(name) {
-			v.add(fmt.Sprintf("found %q, expected a tool's name such as web.search (no patterns)", name), appendKey(path, name)...)
-		}
+		v.tool(name, path...)
 		budget := budgets[name]
 		v.budget(&budget, appendKey(path, name)...)
+	}
+}
+
+func (v *validation) tool(name string, path ...string) {
+	if !toolName(name) {
+		v.add(fmt.Sprintf("found %q, expected a tool's name such as web.search (no patterns)", name), appendKey(path, name)...)
 	}
 }
 

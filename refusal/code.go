@@ -84,6 +84,8 @@ const (
 	RateLimited        Code = "rate_limited"
 	ConcurrencyLimited Code = "concurrency_limited"
 	LimiterUnavailable Code = "limiter_unavailable"
+	// ThreadLimit means that the thread has had as many calls, or its caller has begun as many threads, as the limits allow.
+	ThreadLimit Code = "thread_limit"
 
 	// ProjectRequired means that the caller has several projects and the request names none.
 	ProjectRequired   Code = "project_required"
@@ -196,6 +198,7 @@ var codes = map[Code]row{
 	RateLimited:        {http.StatusTooManyRequests, Rate, "the agent, the tool or the project has used up its rate, or a budget of tokens or money is spent", "raise the limit or the budget in limits.yaml, or leave it: the caller was told when to try again"},
 	ConcurrencyLimited: {http.StatusTooManyRequests, Rate, "too many calls of the agent, the tool or the project run at once", "raise the limit in limits.yaml, or see why calls take so long"},
 	LimiterUnavailable: {http.StatusServiceUnavailable, Rate, "the shared limits cannot be reached, and `on_store_loss` is `refuse`", lookAtStore},
+	ThreadLimit:        {http.StatusForbidden, Rate, "the thread has had as many calls as limits.yaml allows, or its caller has begun as many threads as that allows", "see what the thread, or its caller, does; raise `threads.calls` or `threads.new` in limits.yaml if that is right"},
 
 	ProjectRequired:   {http.StatusForbidden, Workspace, "the caller has several projects, and the request names none", "have the application name one: `project` in the body, or the header `Callgate-Project`"},
 	WorkspaceMismatch: {http.StatusForbidden, Workspace, "the workspace is unknown, or not the caller's", "correct the application, or add the workspace to the principal"},
@@ -222,7 +225,7 @@ var codes = map[Code]row{
 	ResultTooLarge: {http.StatusBadGateway, Wrap, "the tool's answer is longer than is allowed", "raise the limit of the tool or its server, or have the tool answer in parts"},
 
 	Overloaded:          {http.StatusServiceUnavailable, Any, "the gateway has no room for more requests, streams, records that wait for the disk, or calls that it keeps", "the log's line of the request says which bound was reached: raise it (`server.max_in_flight`, `store`), add a replica, or see why calls take so long"},
-	LoopDetected:        {http.StatusUnprocessableEntity, Any, "the model repeated the same call without an end", "look at the run's calls; the model's prompt or the tool's answers keep it going"},
+	LoopDetected:        {http.StatusUnprocessableEntity, Any, "the model repeated the same call without an end: in a run, or in a thread whose equal calls limits.yaml bounds, and then the stage is rate", "look at the calls of the run or the thread: the model's prompt or the tool's answers keep it going; a tool that is polled may have its own bound, `threads.equal.tools` in limits.yaml"},
 	BoundReached:        {http.StatusUnprocessableEntity, Any, "a run has used up its turns, time or tokens", "raise `max_turns`, `run_timeout` or `token_budget` of the upstream, or look at the run's calls"},
 	ToolChoiceViolated:  {http.StatusUnprocessableEntity, Any, "the model called a tool that the request did not let it call, or none where one was required", modelCorrects},
 	UpstreamUnavailable: {http.StatusBadGateway, Any, "the model's provider could not be reached, or failed", "look at the provider, and at the log's line of this request"},

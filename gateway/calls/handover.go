@@ -74,7 +74,7 @@ func (e *Executor) handOver(ctx context.Context, approved []gateway.Approved) *r
 	}
 	for i := range records {
 		// What could not be kept is not counted: the call is handed over all the same.
-		_ = calls[i].AddResult(ctx, &records[i])
+		_ = calls[i].AddResult(ctx, &records[i], nil)
 	}
 	e.journal.Later(e.handOvers.Release, records...)
 	for _, a := range approved {

@@ -108,6 +108,34 @@ func ThreadsFull(cause error) error {
 	return refused
 }
 
+// ThreadCalls refuses a call in a thread that has had as many as it may have.
+func ThreadCalls(most int) error {
+	return refusal.New(refusal.ThreadLimit, fmt.Sprintf(
+		"With this call the thread would have more than the %d calls that it may have, so nothing was executed. Trying again will not change that: say what is left to do. Only the application can begin another thread.", most))
+}
+
+// NewThreads refuses the first call of a thread whose caller has begun as many as it may begin.
+func NewThreads(most int64, unit string) error {
+	return refusal.New(refusal.ThreadLimit, fmt.Sprintf(
+		"The caller has begun %d threads within the last %s, and may begin no more now, so nothing was executed. A thread that has begun already can be used; a new one must wait.", most, unit))
+}
+
+// EqualCalls refuses a call that its thread has had too often.
+func EqualCalls(made int) error {
+	return loop(fmt.Sprintf("You have made this very call %d times in this thread. It was not run again. Use what it has answered, or change the arguments.", made))
+}
+
+// EqualResults refuses a call that its thread has had too often with the same result.
+func EqualResults(made int) error {
+	return loop(fmt.Sprintf("You have made this very call %d times in this thread and got the same result. It was not run again. Use that result, or change the arguments.", made))
+}
+
+func loop(message string) error {
+	refused := refusal.New(refusal.LoopDetected, message)
+	refused.Stage = refusal.Rate
+	return refused
+}
+
 // ThreadsUnavailable refuses a call where nobody can say what its thread has done.
 func ThreadsUnavailable(cause error) *refusal.Error {
 	refused := refusal.New(refusal.ThreadsUnavailable, "It could not be found out what this thread has done, so nothing was executed. Retry later; changing the call will not help.").WithCause(cause)

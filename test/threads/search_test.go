@@ -250,7 +250,7 @@ func (w *world) judge(a *actor) {
 		outcome := c.Outcome(audit.ToolCall)
 		outcome.Outcome = audit.Result
 		if w.shortcut == "result before its end" {
-			_ = c.AddResult(ctx, &outcome)
+			_ = c.AddResult(ctx, &outcome, nil)
 		}
 		if tool != "pay" && w.gate("end") == "fail" {
 			w.fails--
@@ -258,7 +258,7 @@ func (w *world) judge(a *actor) {
 		} else {
 			w.ended[tool]++
 		}
-		if err := c.AddResult(ctx, &outcome); err != nil {
+		if err := c.AddResult(ctx, &outcome, nil); err != nil {
 			w.breaks("the result of %s is not kept: %v", a.name, err)
 		}
 		if w.logs[a.node] = append(w.logs[a.node], outcome); outcome.Outcome != audit.Result {

@@ -4,6 +4,7 @@ package threads_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -68,8 +69,10 @@ type step struct {
 	by                string
 	fails             bool
 	later             time.Duration // than the step before
+	answers           string        // what its tools answer; empty: {}
 	brings            []call
 	code              string
+	says              string // is in the answer of a face that takes one call
 }
 
 // story is a policy and what happens under it.
@@ -77,7 +80,8 @@ type story struct {
 	name    string
 	rows    []string
 	shared  bool
-	clocked bool // some steps are later
+	limits  string // of threads, as limits.yaml has them; empty: none
+	clocked bool   // some steps are later
 	steps   []step
 }
 
@@ -98,6 +102,8 @@ func readStories(t *testing.T) (all []*story) {
 			all = append(all, s)
 		case word == "shared":
 			s.shared = true
+		case word == "limits":
+			s.limits = rest
 		case word == "row":
 			if row, err := strconv.Unquote(strings.ReplaceAll(rest, `""`, `\"`)); err != nil {
 				t.Fatalf("line %d: %v", i+1, err)
@@ -109,6 +115,7 @@ func readStories(t *testing.T) (all []*story) {
 		default:
 			st := step{line: i + 1, thread: "t", by: "ada", brings: brings}
 			brings = nil
+			times := 1
 			head, rest, ok := strings.Cut(" "+line, " call ")
 			if !ok {
 				t.Fatalf("line %d: %q", i+1, line)
@@ -129,15 +136,26 @@ func readStories(t *testing.T) (all []*story) {
 						t.Fatalf("line %d: %v", i+1, err)
 					}
 					s.clocked = true
+				case "answers":
+					st.answers = value
+				case "times":
+					if times, err = strconv.Atoi(value); err != nil {
+						t.Fatalf("line %d: %v", i+1, err)
+					}
 				default:
 					t.Fatalf("line %d: %q", i+1, option)
 				}
 			}
 			rest, st.code, _ = strings.Cut(rest, " -> ")
+			st.code, st.says, _ = strings.Cut(st.code, ": ")
 			for _, one := range strings.Split(rest, " & ") {
 				st.calls = append(st.calls, readCall(one))
 			}
-			s.steps = append(s.steps, st)
+			for n := range times {
+				one := st
+				one.thread, one.answers = strings.ReplaceAll(st.thread, "%", strconv.Itoa(n)), strings.ReplaceAll(st.answers, "%", strconv.Itoa(n))
+				s.steps = append(s.steps, one)
+			}
 		}
 	}
 	return all
@@ -190,6 +208,7 @@ func open(t *testing.T, s *story, kept func(*testing.T, func() time.Time) *store
 		"tools.yaml":      toolsFile,
 		"approvals.yaml":  "rules: {one: {}}\nwait: 0s\n",
 		"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst], roots: [/w]}}}}\n",
+		"limits.yaml":     "{" + s.limits + "}\n",
 		"policy.csv":      strings.Join(s.rows, "\n") + "\n",
 	})
 	o := &office{t: t, now: time.Now().Truncate(time.Hour), sessions: map[string]session{}, editors: map[string]*acptest.Editor{}}
@@ -202,10 +221,10 @@ func open(t *testing.T, s *story, kept func(*testing.T, func() time.Time) *store
 			if o.step.fails {
 				return tool.Result{}, refusal.New(refusal.ToolFailed, "It failed.")
 			}
-			return tool.Result{Body: []byte(`{}`), JSON: true}, nil
+			return tool.Result{Body: []byte(cmp.Or(o.step.answers, `{}`)), JSON: true}, nil
 		}),
 		Change: func(g *gateway.Config, d *calls.Deps) {
-			g.Identity, d.Ledger, d.Now = byName{}, ledger, o.time
+			g.Identity, g.Limits.Threads, d.Ledger, d.Now = byName{}, c.Limits.Threads, ledger, o.time
 		},
 	})
 	terms, _, err := o.Executor.Config().Terms()
@@ -282,7 +301,7 @@ type way struct {
 // tells reports whether a story can be told this way.
 func (w way) tells(s *story) bool {
 	return !slices.ContainsFunc(s.steps, func(s step) bool {
-		return w.single && len(s.calls) > 1 || (w.single || w.process) && s.brings != nil || w.handsOver && s.fails || w.session && s.ancestors != "" || w.process && s.thread == ""
+		return w.single && len(s.calls) > 1 || (w.single || w.process) && s.brings != nil || w.handsOver && (s.fails || s.answers != "") || w.session && s.ancestors != "" || w.process && s.thread == ""
 	})
 }
 
@@ -382,7 +401,11 @@ func sendToAgent(o *office, s *step) *httptest.ResponseRecorder {
 		o.sessions[name] = session{id: editor.Session("/w")}
 	}
 	w := httptest.NewRecorder()
-	w.Body.WriteString(editor.Prompt(o.sessions[name].id, "hi"))
+	if result, err := editor.Ask("session/prompt", acptest.TextPrompt(o.sessions[name].id, "hi")); err != nil {
+		w.Body.WriteString(err.Error())
+	} else {
+		w.Body.Write(result)
+	}
 	return w
 }
 
@@ -551,7 +574,7 @@ var answerOf = map[string]func([]call) (whole string, events []string){
 // tell brings a step to the gateway, and returns the codes of its calls; of one refused, that alone.
 func (o *office) tell(w way, s *step) (codes []string, answer *httptest.ResponseRecorder) {
 	o.mu.Lock()
-	o.step, o.asked, o.now = s, 0, o.now.Add(s.later)
+	o.step, o.asked, o.now = s, 0, o.now.Add(s.later+time.Millisecond)
 	o.mu.Unlock()
 	before := len(o.Journal.Records())
 	answer = w.send(o, s)
@@ -665,6 +688,9 @@ func tellAll(t *testing.T, stories []*story, kept func(*testing.T, func() time.T
 							t.Errorf("%s, line %d: %d, asked %d times, %q: %s", w.name, st.line, answer.Code, o.asked, got, answer.Body)
 						}
 						continue
+					}
+					if w.single && !strings.Contains(answer.Body.String(), st.says) {
+						t.Errorf("%s, line %d: %s", w.name, st.line, answer.Body)
 					}
 					if !slices.Equal(got, want) {
 						t.Errorf("%s, line %d: %q, want %q: %s", w.name, st.line, got, want, answer.Body)

@@ -80,6 +80,9 @@ func (r Rate) Burst() int {
 	return int((r.count + seconds - 1) / seconds)
 }
 
+// Window is the number of the rate, and for how long it is: 60 and an hour of 60/h.
+func (r Rate) Window() (count int64, per time.Duration) { return r.count, r.per }
+
 // PerHour is how many tokens an undivided rate brings in an hour, exactly.
 func (r Rate) PerHour() int64 { return r.count * int64(time.Hour/r.per) }
 

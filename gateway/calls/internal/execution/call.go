@@ -79,6 +79,7 @@ type Call struct {
 	priorAttempts int          // how often it was dispatched before
 	expired       bool         // its tool has not answered by the time that it had promised to
 	endedByOther  bool         // another has ended it before
+	result        []byte       // what its tool has answered, before hooks
 	onEnded       func()       // is called once the store has said how it ended; may be nil
 	// Metadata are kept of its end beside the result.
 	Metadata stored.Metadata

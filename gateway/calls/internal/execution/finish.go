@@ -47,6 +47,7 @@ func (c *Call) finish(ctx, acting context.Context, output tool.Result, err error
 		o.Refusal = c.hookFailure(ctx, &output, afterDispatch(err))
 		o.SetResult(RefusedResult(gateway.Report{Tool: c.ToolName(), HasTool: true}, o.Refusal))
 	}
+	c.result = output.Body
 	o.Status = httpStatus(o.Refusal)
 	if o.Refusal != nil && len(output.Challenges) > 0 {
 		c.Metadata.Challenges = output.Challenges
@@ -173,7 +174,7 @@ func (c *Call) tryFinish(ctx context.Context, ending *store.Ending, r *audit.Rec
 		return nil, err
 	}
 	c.Trace().StoreStep(ctx, start, nil)
-	if err := c.AddResult(bounded, r); err != nil {
+	if err := c.AddResult(bounded, r, c.result); err != nil {
 		return nil, err
 	}
 	if c.runtime.observer != nil {
