@@ -48,6 +48,7 @@ before(async () => {
     ids.fault = await call("Analyst", '{"tool":{"name":"web.search","arguments":{"query":"agent memory","limit":5,"lang":"en"}}}');
   }
   ids.asked = await ask();
+  ids.thread = (await (await fetch(base + "/v1/threads")).json()).threads[0].id;
 });
 
 after(() => browser?.close());
@@ -57,7 +58,7 @@ const pages = () => ({
   fault: "/console/calls/" + ids.fault, denied: "/console/calls/" + ids.denied, near: "/console/calls/" + ids.near, hostile: "/console/calls/" + ids.hostile,
   approvals: "/console/approvals", approval: "/console/approvals/" + ids.asked, asked: "/console/calls/" + ids.asked,
   check: "/console/check", tools: "/console/tools", tool: "/console/tools/payments.refund",
-  limits: "/console/limits", slots: "/console/limits?kind=slots", running: "/console/running", stops: "/console/stops", candidate: "/console/candidate",
+  limits: "/console/limits", slots: "/console/limits?kind=slots", running: "/console/running", stops: "/console/stops", threads: "/console/threads", thread: "/console/threads/" + ids.thread, candidate: "/console/candidate",
   policy: "/console/policy?agent=Analyst&tool=payments.refund", audit: "/console/audit", login: "/console/login", problem: "/console/nothing",
 });
 

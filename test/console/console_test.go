@@ -61,7 +61,7 @@ func TestConsole(t *testing.T) {
 }
 
 // serve serves the built-in configuration with the content of completions in its log, and with
-// refunds over 100 that people are asked about. It returns the addresses of both listeners.
+// refunds over 100, or after a search, that people are asked about. It returns the addresses of both listeners.
 func serve(t *testing.T) (listen, admin string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "callgate") // pictures show its name
@@ -82,13 +82,14 @@ func serve(t *testing.T) (listen, admin string) {
 		t.Fatal(err)
 	}
 	changed := strings.NewReplacer("127.0.0.1:8080", "127.0.0.1:0", "127.0.0.1:9090", "127.0.0.1:0", "record: digest", "record: completion", "#approvals: approvals.yaml", "approvals: approvals.yaml",
-		"#candidate: {policy: policy.next.csv}", "candidate: {policy: policy.next.csv}").Replace(string(text))
+		"#candidate: {policy: policy.next.csv}", "candidate: {policy: policy.next.csv}",
+		"#threads:\n", "threads: {labels: [untrusted], default_labels: [untrusted], unnamed: shared}\n").Replace(string(text))
 	if err := os.WriteFile(main, []byte(changed), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]*strings.Replacer{
 		"approvals.yaml": strings.NewReplacer("#remember: {same: 8h, thread: 1h}", "remember: {same: 8h}", "#hint:", "hint:"),
-		"policy.csv":     strings.NewReplacer("# end", "p, Analyst, acme/alpha, payments.refund, args.amount > 100, ask:refunds\n# end"),
+		"policy.csv":     strings.NewReplacer("# end", `p, Analyst, acme/alpha, payments.refund, "'untrusted' in thread.labels || args.amount > 100", ask:refunds`+"\n# end"),
 	} {
 		path := filepath.Join(dir, "configs", name)
 		text, err := os.ReadFile(path)
