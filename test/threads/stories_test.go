@@ -22,14 +22,18 @@ import (
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/approvals"
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/faces/acp"
+	"github.com/callgate/callgate/gateway/faces/acpproxy"
+	"github.com/callgate/callgate/gateway/faces/callback"
 	"github.com/callgate/callgate/gateway/faces/chat"
 	"github.com/callgate/callgate/gateway/faces/mcp"
 	"github.com/callgate/callgate/gateway/faces/messages"
 	"github.com/callgate/callgate/gateway/faces/native"
 	"github.com/callgate/callgate/gateway/faces/oxp"
 	"github.com/callgate/callgate/gateway/faces/responses"
+	"github.com/callgate/callgate/gateway/threads"
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/internal/acp/wire"
@@ -39,6 +43,8 @@ import (
 	"github.com/callgate/callgate/internal/testkit/redistest"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/approval"
+	"github.com/callgate/callgate/store/boltstore"
 	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/upstream"
 )
@@ -68,6 +74,7 @@ type step struct {
 	thread, ancestors string
 	by                string
 	fails             bool
+	unlogged          bool // its decisions cannot be written down
 	later             time.Duration // than the step before
 	answers           string        // what its tools answer; empty: {}
 	brings            []call
@@ -82,6 +89,7 @@ type story struct {
 	shared  bool
 	limits  string // of threads, as limits.yaml has them; empty: none
 	clocked bool   // some steps are later
+	run     string // of its tools; empty: {type: demo}. Calls of tools that call back are kept in a file
 	steps   []step
 }
 
@@ -131,6 +139,8 @@ func readStories(t *testing.T) (all []*story) {
 					st.by = value
 				case "fails":
 					st.fails = true
+				case "unlogged":
+					st.unlogged = true
 				case "later":
 					if st.later, err = time.ParseDuration(value); err != nil {
 						t.Fatalf("line %d: %v", i+1, err)
@@ -182,6 +192,7 @@ type office struct {
 	sessions map[string]session // by the principal and the name of the thread
 	acp      *acp.Face
 	editors  map[string]*acptest.Editor // by the principal
+	permits  string                     // what the proxy has answered an agent
 }
 
 // byName has principals by their names, of which one has one thread.
@@ -205,7 +216,7 @@ func open(t *testing.T, s *story, kept func(*testing.T, func() time.Time) *store
 	}
 	c := facetest.Config(t, map[string]string{
 		"callgate.yaml":   "registry: {files: [tools.yaml]}\napprovals: approvals.yaml\nthreads: {labels: [untrusted, customer], default_labels: [untrusted], unnamed: " + unnamed + "}\n",
-		"tools.yaml":      toolsFile,
+		"tools.yaml":      strings.ReplaceAll(toolsFile, "{type: demo}", cmp.Or(s.run, "{type: demo}")),
 		"approvals.yaml":  "rules: {one: {}}\nwait: 0s\n",
 		"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst], roots: [/w]}}}}\n",
 		"limits.yaml":     "{" + s.limits + "}\n",
@@ -213,18 +224,36 @@ func open(t *testing.T, s *story, kept func(*testing.T, func() time.Time) *store
 	})
 	o := &office{t: t, now: time.Now().Truncate(time.Hour), sessions: map[string]session{}, editors: map[string]*acptest.Editor{}}
 	ledger := kept(t, o.time)
+	var keptCalls interface {
+		calls.Store
+		store.Approvals
+	} = store.NewMemory(o.time)
+	if s.run == callsBack {
+		file, err := boltstore.Open(t.TempDir(), boltstore.Options{Now: o.time, Wait: time.Minute, UnkeyedInMemory: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = file.Close() })
+		keptCalls = file
+	}
 	o.Fixture = facetest.New(t, facetest.Options{
 		Config: c,
-		Engine: facetest.ToolFunc(func(tool.Call) (tool.Result, error) {
+		Engine: facetest.ToolFunc(func(c tool.Call) (tool.Result, error) {
 			o.mu.Lock()
 			defer o.mu.Unlock()
-			if o.step.fails {
+			switch {
+			case s.run == callsBack:
+				return tool.Result{Pending: true}, nil
+			case s.run == asksFirst && c.Answers == nil:
+				return tool.Result{InputRequired: &tool.InputRequired{Questions: []tool.Question{{Name: "who", Kind: "form", Method: "elicitation/create", Params: json.RawMessage(who)}}}}, refusal.New(refusal.ToolFailed, "It asks.")
+			case o.step.fails:
 				return tool.Result{}, refusal.New(refusal.ToolFailed, "It failed.")
 			}
 			return tool.Result{Body: []byte(cmp.Or(o.step.answers, `{}`)), JSON: true}, nil
 		}),
 		Change: func(g *gateway.Config, d *calls.Deps) {
 			g.Identity, g.Limits.Threads, d.Ledger, d.Now = byName{}, c.Limits.Threads, ledger, o.time
+			d.Store, d.Approvals = keptCalls, keptCalls
 		},
 	})
 	terms, _, err := o.Executor.Config().Terms()
@@ -259,6 +288,7 @@ func open(t *testing.T, s *story, kept func(*testing.T, func() time.Time) *store
 	messages.New(forModels).Mount(o.Server)
 	responses.New(forModels).Mount(o.Server)
 	oxp.New(oxp.Options{Executor: o.Executor, Log: o.Logger}).Mount(o.Server)
+	callback.New(callback.Options{Executor: o.Executor, Verify: func(token string) string { return strings.TrimPrefix(token, "to-") }}).Mount(o.Server)
 	o.mcp = mcp.New(mcp.Options{Executor: o.Executor, Version: "1"})
 	o.mcp.Mount(o.Server)
 	o.acp = acp.New(acp.Options{
@@ -292,14 +322,19 @@ func (o *office) post(s *step, path, body string, headers ...string) *httptest.R
 type way struct {
 	name      string
 	handsOver bool
-	single    bool // one call a request, and no history
-	session   bool // the thread is a session: it came from no other
-	process   bool // and there is always one, of which the client brings no history
+	single    bool   // one call a request, and no history
+	session   bool   // the thread is a session: it came from no other
+	process   bool   // and there is always one, of which the client brings no history
+	asks      bool   // people, where the story allows
+	run       string // of its tools; empty: {type: demo}
 	send      func(o *office, s *step) *httptest.ResponseRecorder
 }
 
 // tells reports whether a story can be told this way.
 func (w way) tells(s *story) bool {
+	if w.asks && slices.ContainsFunc(s.rows, func(row string) bool { return strings.Contains(row, ", ask:") }) {
+		return false
+	}
 	return !slices.ContainsFunc(s.steps, func(s step) bool {
 		return w.single && len(s.calls) > 1 || (w.single || w.process) && s.brings != nil || w.handsOver && (s.fails || s.answers != "") || w.session && s.ancestors != "" || w.process && s.thread == ""
 	})
@@ -307,10 +342,9 @@ func (w way) tells(s *story) bool {
 
 func ways() []way {
 	all := []way{
-		{name: "native", single: true, send: func(o *office, s *step) *httptest.ResponseRecorder {
-			c := s.calls[0]
-			return o.post(s, "/v1/calls", `{"tool":{"name":"`+c.tool+`","arguments":`+c.arguments+`}}`, "Content-Type", "text/plain")
-		}},
+		{name: "native", single: true, send: sendNative},
+		{name: "native, by a tool that calls back", single: true, run: callsBack, send: sendCalledBack},
+		{name: "native, taken up once people allow it", single: true, asks: true, send: sendTakenUp},
 		{name: "oxp", single: true, send: func(o *office, s *step) *httptest.ResponseRecorder {
 			c := s.calls[0]
 			return o.post(s, "/tools/call", `{"tool_id":"`+c.tool+`","input":`+c.arguments+`}`)
@@ -318,9 +352,11 @@ func ways() []way {
 		{name: "mcp", single: true, send: func(o *office, s *step) *httptest.ResponseRecorder {
 			return o.post(s, "/mcp", s.mcp(modern), "Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", s.calls[0].wire(), "Accept", "application/json, text/event-stream")
 		}},
+		{name: "mcp, by a tool that asks first", single: true, run: asksFirst, send: sendAnswered},
 		{name: "mcp, in a session", single: true, session: true, send: sendInSession},
 		{name: "mcp, in a process", single: true, session: true, process: true, send: sendToProcess},
 		{name: "acp", session: true, process: true, send: sendToAgent},
+		{name: "acp, by the proxy", single: true, session: true, process: true, handsOver: true, send: sendToProxy},
 	}
 	for _, w := range []struct {
 		wire upstream.Wire
@@ -337,6 +373,74 @@ func ways() []way {
 		}
 	}
 	return all
+}
+
+// How the tools of a way run: they answer in a message of their own, or ask a question before.
+const (
+	callsBack = `{type: callback, url: "http://127.0.0.1:9/invoke", tool: do, timeout: 1ms, max_age: 1h}`
+	asksFirst = `{type: mcp, url: "http://127.0.0.1:9/mcp", tool: do, input_requests: [form]}`
+	who       = `{"message":"Who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}`
+)
+
+func sendNative(o *office, s *step) *httptest.ResponseRecorder {
+	c := s.calls[0]
+	return o.post(s, "/v1/calls", `{"tool":{"name":"`+c.tool+`","arguments":`+c.arguments+`}}`, "Content-Type", "text/plain")
+}
+
+// sendCalledBack sends a step whose tool answers by its callback.
+func sendCalledBack(o *office, s *step) *httptest.ResponseRecorder {
+	w := sendNative(o, s)
+	if w.Code == http.StatusAccepted {
+		id, text := w.Header().Get("Callgate-Call-Id"), cmp.Or(s.answers, "{}")
+		if s.fails {
+			text = "Error: it failed."
+		}
+		group := cmp.Or(threads.Group(store.Scope{Principal: s.by, Workspace: "acme", Project: "alpha"}, s.thread), id)
+		if answered := o.post(&step{by: s.by}, "/v1/callbacks/to-"+id, `{"type":"tool_result","id":"`+id+`","group_id":"`+group+`","text":`+quoted(text)+`}`); answered.Code != http.StatusOK {
+			o.t.Errorf("line %d: %d %s", s.line, answered.Code, answered.Body)
+		}
+	}
+	return w
+}
+
+// sendTakenUp sends a step that people have to allow, lets them, and has it taken up by a request that names no thread.
+func sendTakenUp(o *office, s *step) *httptest.ResponseRecorder {
+	w := sendNative(o, s)
+	if w.Code != http.StatusAccepted {
+		return w
+	}
+	id := o.allow(w)
+	return o.post(&step{by: s.by}, "/v1/calls/"+id+"/resume", "")
+}
+
+// allow lets people allow the call of an answer, and returns its id.
+func (o *office) allow(w *httptest.ResponseRecorder) (id string) {
+	id = w.Header().Get("Callgate-Call-Id")
+	a, err := o.Executor.Desk().Get(o.t.Context(), id)
+	if err == nil {
+		_, err = o.Executor.Desk().Vote(o.t.Context(), approval.Voter{Principal: "zoe", Approves: []string{"one"}}, id, approvals.Ballot{Yes: true, Digest: a.Digest})
+	}
+	if err != nil {
+		o.t.Errorf("%v: %s", err, w.Body)
+	}
+	return id
+}
+
+// sendAnswered sends a step whose tool asks a question, and answers it.
+func sendAnswered(o *office, s *step) *httptest.ResponseRecorder {
+	send := func(more string) *httptest.ResponseRecorder {
+		asked := strings.Replace(modern, `Capabilities":{}`, `Capabilities":{"elicitation":{}}`, 1)
+		return o.post(s, "/mcp", s.mcp(asked+more), "Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", s.calls[0].wire(), "Accept", "application/json, text/event-stream")
+	}
+	w := send("")
+	var answer struct{ Result struct{ RequestState string } }
+	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
+		o.t.Errorf("line %d: %v: %s", s.line, err, w.Body)
+	}
+	if state := answer.Result.RequestState; state != "" {
+		return send(`,"requestState":` + quoted(state) + `,"inputResponses":{"who":{"action":"accept","content":{"name":"ann"}}}`)
+	}
+	return w
 }
 
 // modern is what a request of MCP of the newest revision has.
@@ -406,6 +510,60 @@ func sendToAgent(o *office, s *step) *httptest.ResponseRecorder {
 	} else {
 		w.Body.Write(result)
 	}
+	return w
+}
+
+// sendToProxy sends a step to an agent behind the proxy, which asks for the permission to make its call.
+func sendToProxy(o *office, s *step) *httptest.ResponseRecorder {
+	editor := o.editors[s.by]
+	if editor == nil {
+		toAgent, agentIn := io.Pipe()
+		fromAgent, agentOut := io.Pipe()
+		opened := 0
+		var agent *acptest.Peer
+		agent = acptest.NewPeer(o.t, toAgent, agentOut, map[string]acptest.Handler{
+			"initialize": func(json.RawMessage) (any, *acptest.Error) {
+				return json.RawMessage(`{"protocolVersion":1,"agentCapabilities":{}}`), nil
+			},
+			"session/new": func(json.RawMessage) (any, *acptest.Error) {
+				opened++
+				return map[string]string{"sessionId": fmt.Sprint("s", opened)}, nil
+			},
+			"session/prompt": func(params json.RawMessage) (any, *acptest.Error) {
+				var in struct{ SessionID string }
+				_ = json.Unmarshal(params, &in)
+				o.mu.Lock()
+				c := o.step.calls[0]
+				o.mu.Unlock()
+				answer, err := agent.Ask("session/request_permission", json.RawMessage(`{"sessionId":`+quoted(in.SessionID)+`,"toolCall":{"toolCallId":"c`+fmt.Sprint(len(o.Journal.Records()))+`","title":"Do","name":"`+c.tool+`","rawInput":`+c.arguments+
+					`},"options":[{"optionId":"y","name":"Yes","kind":"allow_once"},{"optionId":"n","name":"No","kind":"reject_once"}]}`))
+				o.mu.Lock()
+				defer o.mu.Unlock()
+				if o.permits = string(answer); err != nil {
+					o.permits = err.Error()
+				}
+				return map[string]string{"stopReason": "end_turn"}, nil
+			},
+		})
+		in, out := o.serve(s.by, func(ctx context.Context, r gateway.Request, in io.Reader, out io.Writer) error {
+			return acpproxy.Run(ctx, acpproxy.Options{Executor: o.Executor, Request: r, Log: o.Logger, Settings: acpproxy.Settings{Unjudged: acpproxy.Cancel},
+				MCPServer: wire.MCPServer{Transport: wire.Stdio, Name: "callgate", Command: "/bin/callgate"}}, acpproxy.Agent{
+				Out: fromAgent, In: agentIn, Kill: func() { _ = agentIn.Close(); _ = agentOut.Close(); agent.Done() },
+			}, in, out)
+		})
+		editor = acptest.NewEditor(o.t, in, out)
+		editor.Initialize(nil)
+		o.editors[s.by] = editor
+	}
+	name := s.by + "/" + s.thread
+	if o.sessions[name].id == "" {
+		o.sessions[name] = session{id: editor.Session("/w")}
+	}
+	editor.Prompt(o.sessions[name].id, "hi")
+	w := httptest.NewRecorder()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	w.Body.WriteString(o.permits)
 	return w
 }
 
@@ -577,7 +735,9 @@ func (o *office) tell(w way, s *step) (codes []string, answer *httptest.Response
 	o.step, o.asked, o.now = s, 0, o.now.Add(s.later+time.Millisecond)
 	o.mu.Unlock()
 	before := len(o.Journal.Records())
+	o.Journal.SetFailing(s.unlogged)
 	answer = w.send(o, s)
+	o.Journal.SetFailing(false)
 	if err := o.Executor.Flush(o.t.Context()); err != nil {
 		o.t.Error(err)
 	}
@@ -585,6 +745,9 @@ func (o *office) tell(w way, s *step) (codes []string, answer *httptest.Response
 		if r.Event == audit.Decision && r.Tool != "" {
 			codes = append(codes, string(r.Code))
 		}
+	}
+	if (w.asks || w.run == asksFirst) && len(codes) > 1 {
+		codes = codes[1:] // it was asked about
 	}
 	return codes, answer
 }
@@ -675,12 +838,18 @@ func tellAll(t *testing.T, stories []*story, kept func(*testing.T, func() time.T
 				if !w.tells(s) {
 					continue
 				}
-				o := open(t, s, kept)
+				told := *s
+				if told.run = w.run; w.asks {
+					told.rows = strings.Split(strings.ReplaceAll(strings.Join(s.rows, "\n"), ", allow", ", ask:one"), "\n")
+				}
+				o := open(t, &told, kept)
 				for i := range s.steps {
 					st := &s.steps[i]
-					want := make([]string, len(st.calls))
-					for i := range want {
-						want[i] = st.code
+					var want []string
+					for range st.calls {
+						if !st.unlogged {
+							want = append(want, st.code)
+						}
 					}
 					got, answer := o.tell(w, st)
 					if st.code == string(refusal.ThreadRequired) && !w.single { // the model is not asked
@@ -689,7 +858,7 @@ func tellAll(t *testing.T, stories []*story, kept func(*testing.T, func() time.T
 						}
 						continue
 					}
-					if w.single && !strings.Contains(answer.Body.String(), st.says) {
+					if w.single && !strings.Contains(answer.Body.String(), cmp.Or(st.says, st.code)) {
 						t.Errorf("%s, line %d: %s", w.name, st.line, answer.Body)
 					}
 					if !slices.Equal(got, want) {
@@ -732,6 +901,30 @@ func TestOtherSpellingsOfAThread(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestAllowedLater: a call that people allow is judged again in the thread from which its own came, by what that has done
+// meanwhile, although the request that takes it up names no thread.
+func TestAllowedLater(t *testing.T) {
+	o := open(t, &story{rows: []string{`p, Analyst, *, pay.refund, "thread.calls('pay.refund') <= 1 && !('untrusted' in thread.labels)", ask:one`, "p, Analyst, *, web.fetch, , allow"}}, inMemory)
+	native := way{asks: true, send: sendNative}
+	var ids []string
+	for i, of := range [][2]string{{"child", "root"}, {"root", ""}, {"other", ""}, {"child", "other"}} {
+		_, w := o.tell(native, &step{calls: []call{{"pay.refund", fmt.Sprintf(`{"amount":%d,"currency":"EUR"}`, i)}}, thread: of[0], ancestors: of[1], by: "ada"})
+		ids = append(ids, o.allow(w))
+	}
+	fetch := &step{calls: []call{{"web.fetch", `{"url":"https://a.example/"}`}}, thread: "other", by: "ada"}
+	if got, w := o.tell(native, fetch); !slices.Equal(got, []string{""}) {
+		t.Errorf("%q %s", got, w.Body)
+	}
+	for i, want := range []string{"", string(refusal.PermissionDenied), string(refusal.PermissionDenied), string(refusal.PermissionDenied)} {
+		got, w := o.tell(way{send: func(o *office, s *step) *httptest.ResponseRecorder {
+			return o.post(s, "/v1/calls/"+ids[i]+"/resume", "")
+		}}, &step{by: "ada"})
+		if !slices.Equal(got, []string{want}) {
+			t.Errorf("call %d: %q, want %q: %s", i, got, want, w.Body)
+		}
 	}
 }
 
