@@ -286,6 +286,104 @@ func failAlong(t *testing.T, store string, list []passage) {
 	t.Logf("%d processes killed at %d points; acted twice: %d; each accepted call has its one outcome", len(list), 6, twice)
 }
 
+// TestThreadsOverKills kills gateways between any two steps of a call that its thread may make once. The next process knows
+// of each thread at least what the records say, and lets no second call of it reach its tool.
+func TestThreadsOverKills(t *testing.T) {
+	t.Parallel()
+	t.Run("file", func(t *testing.T) { killThreads(t, "", true) })
+	t.Run("redis", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("short: calls are kept in a file alone")
+		}
+		redis := newRedis(t)
+		redis.start(t)
+		killThreads(t, "redis: {url: \"redis://"+redis.address()+"\"}\nstore: {kind: redis}\n", false)
+	})
+}
+
+// killThreads is TestThreadsOverKills with one store. exact says that what is in no record counts no longer.
+func killThreads(t *testing.T, store string, exact bool) {
+	tool := newRecordingTool()
+	server := httptest.NewServer(tool)
+	defer server.Close()
+	config, data := effectsConfig(t, server.URL, store)
+	if err := os.WriteFile(filepath.Join(filepath.Dir(config), "policy.csv"), []byte("p, Analyst, acme/alpha, once, thread.calls('once') <= 1, allow\n# end\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	asked := 0 // each call has a number, and a thread of its own
+	ask := func(g *gate, key string) (reply, error) {
+		return g.try(http.MethodPost, "http://"+g.listen+"/v1/calls", numbered("once", asked), "Content-Type", "text/plain", "Callgate-Thread", fmt.Sprint("t", asked), "Idempotency-Key", fmt.Sprint(key, asked))
+	}
+	killed := "" // the point at which the process before was killed
+	for _, point := range []string{points.opened, points.decided, points.dispatched, points.ran, points.finished, points.outcome, ""} {
+		env := []string{}
+		if point != "" {
+			env = append(env, failAt+"=kill "+point)
+		}
+		g := serveGate(t, config, env...)
+		eventually(t, "calls are kept", func() bool { return g.operators(t).Calls == "" })
+		if killed != "" {
+			var counted int
+			eventually(t, killed+": the call has an outcome", func() (ended bool) {
+				counted, ended = countedIn(t, data, fmt.Sprint("t", asked))
+				return ended
+			})
+			var r reply
+			eventually(t, killed+": the thread is asked again", func() bool {
+				var err error
+				if r, err = ask(g, "again-"); err != nil {
+					t.Fatal(err)
+				}
+				return !busy(r) && r.code() != "call_in_progress"
+			})
+			switch hits := tool.of(asked); {
+			case hits > 1, counted > 0 && r.code() != "permission_denied", exact && counted == 0 && hits != 1:
+				t.Errorf("%s: the records count %d, the tool was hit %d times, and then: %d %s", killed, counted, hits, r.status, r.body)
+			}
+		}
+		if killed = point; point == "" {
+			if code := g.stop(t); code != exitAccepted {
+				t.Errorf("exit code %d", code)
+			}
+			break
+		}
+		g.arm(t, syscall.SIGUSR1)
+		for err := error(nil); err == nil; { // until it dies of it
+			asked++
+			var r reply
+			if r, err = ask(g, "first-"); err == nil && !busy(r) {
+				t.Fatalf("%s: answered with %d %s", point, r.status, r.body)
+			}
+		}
+		g.killedByItself(t)
+	}
+	readLedger(t, data)
+}
+
+// countedIn reads from a log that is being written what counts of a thread, and whether each of its calls has ended.
+func countedIn(t testing.TB, data, thread string) (counted int, ended bool) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(data, "audit.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		var r audit.Record
+		if json.Unmarshal([]byte(line), &r) != nil {
+			continue
+		}
+		if r.Event == audit.Decision && r.Verdict == audit.ToolCall && r.Thread == thread {
+			calls[r.CallID] = true
+			counted += len(r.Adds)
+		} else if r.Event == audit.Ending && calls[r.CallID] {
+			delete(calls, r.CallID)
+			counted -= len(r.Undo)
+		}
+	}
+	return counted, len(calls) == 0
+}
+
 // of is how often calls with a number have reached the tool.
 func (w *recordingTool) of(n int) (hits int) {
 	w.mu.Lock()
