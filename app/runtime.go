@@ -147,7 +147,7 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 		return nil, errors.Join(err, log.Close())
 	}
 	state := KernelConfig(c, authn)
-	past, err := openLedger(ctx, c, state, stored, log, o.Logger)
+	past, err := openLedger(ctx, c, state, stored, log, backlog.Open, o.Logger)
 	if err != nil {
 		return nil, errors.Join(err, stored.close(), log.Close())
 	}
@@ -170,7 +170,7 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 			Limiter: limits.Limiter, Journal: log, Observer: o.Metrics, Recent: recent, Shadow: compared,
 			AwaitTool: func(ctx context.Context, name string) { servers.WaitTool(ctx, name) },
 			Hooks:     newHookClient(tools.outbound), HookObserver: o.Metrics,
-			Ledger: past, Secret: past.Secret,
+			Ledger: past, Secret: past.Secret, ThreadsWithCalls: past.shared,
 			RecordContent: record, DeferOutcomes: c.Sync == configs.SyncDecision, Replica: replicaName(), NoApprovers: o.noApprovers,
 		},
 		Engine: engineAdapter{tools.Engine, running}, IdleWorkers: idleWorkers, Store: stored, Approvals: stored.approvals(), ApprovalObserver: o.Metrics, Node: stored.node,

@@ -17,6 +17,7 @@ import (
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/history"
 	"github.com/callgate/callgate/internal/oserr"
 	"github.com/callgate/callgate/internal/wholefile"
@@ -49,8 +50,10 @@ type threads struct {
 	log     *audit.Log
 	logger  *slog.Logger
 	accepts func(lost time.Time) bool
-	stop    context.CancelFunc
-	ended   chan struct{}
+	// unrecorded is what was added before the start, and the log does not say yet.
+	unrecorded []store.ThreadFact
+	stop       context.CancelFunc
+	ended      chan struct{}
 
 	secret atomic.Pointer[history.Secret]
 	count  atomic.Int64 // of threads and callers, a while ago
@@ -63,10 +66,10 @@ type threads struct {
 }
 
 // openThreads returns the threads of a data folder, whose log has been read and nothing was written to yet, and begins to keep these
-// terms. used says that the policy reads the past. anonymous says that the log names as principals what the store does not.
-func openThreads(ctx context.Context, dir string, log *audit.Log, terms *history.Terms, used, anonymous bool, bounds store.ThreadBounds, logger *slog.Logger) (*threads, error) {
+// terms. ended is what the log does not say yet. used says that the policy reads the past. anonymous says that the log names as principals what the store does not.
+func openThreads(ctx context.Context, dir string, log *audit.Log, ended []store.ThreadFact, terms *history.Terms, used, anonymous bool, bounds store.ThreadBounds, logger *slog.Logger) (*threads, error) {
 	t := newThreads(filepath.Join(dir, threadsFile), dir, logger)
-	t.log = log
+	t.log, t.unrecorded = log, ended
 	if err := t.recover(ctx, used, anonymous, bounds); err != nil {
 		return nil, fmt.Errorf("threads: %w", err)
 	}
@@ -193,6 +196,7 @@ func (t *threads) fold(ctx context.Context, seq uint64, hash string, anonymous b
 		return flush()
 	})
 	if err == nil {
+		facts = append(facts, t.unrecorded...)
 		err = flush()
 	}
 	switch {
@@ -309,7 +313,7 @@ func (t *threads) follow(_ context.Context, _ *configs.Config, next *gateway.Con
 }
 
 // openLedger opens the threads of a configuration, where its calls are kept.
-func openLedger(ctx context.Context, c *configs.Config, state *gateway.Config, calls callStore, log *audit.Log, logger *slog.Logger) (*threads, error) {
+func openLedger(ctx context.Context, c *configs.Config, state *gateway.Config, calls callStore, log *audit.Log, open []audit.Record, logger *slog.Logger) (*threads, error) {
 	terms, used, err := state.Terms()
 	if err != nil {
 		return nil, err
@@ -317,7 +321,34 @@ func openLedger(ctx context.Context, c *configs.Config, state *gateway.Config, c
 	if shared, ok := calls.Store.(*redisstore.Store); ok {
 		return openSharedThreads(ctx, c.DataDir, shared.Engine, terms, used, logger)
 	}
-	return openThreads(ctx, c.DataDir, log, terms, used, state.Identity == nil, threadBounds(c), logger)
+	ended, err := unrecorded(ctx, calls, open)
+	if err != nil {
+		return nil, fmt.Errorf("threads: %w", err)
+	}
+	return openThreads(ctx, c.DataDir, log, ended, terms, used, state.Identity == nil, threadBounds(c), logger)
+}
+
+// unrecorded is what calls have added to their threads that have ended and of which the log has no outcome.
+func unrecorded(ctx context.Context, calls calls.Store, open []audit.Record) (facts []store.ThreadFact, err error) {
+	for i := range open {
+		if open[i].Ledger == "" {
+			continue
+		}
+		call, err := calls.Get(ctx, open[i].CallID, store.OfRecovery())
+		switch {
+		case errors.Is(err, store.ErrNotFound) || err == nil && call.Counted.Turn == 0:
+			continue
+		case err != nil:
+			return nil, err
+		}
+		f := store.ThreadFact{ThreadKeys: store.KeysOf(call.Scope, ""), At: call.Ended, Turn: call.Counted.Turn}
+		if f.Adds, err = history.ReadAdds(call.Counted.Adds); err != nil {
+			return nil, err
+		}
+		f.Thread, f.Adds.Call = call.Task.Ledger, call.ID
+		facts = append(facts, f)
+	}
+	return facts, nil
 }
 
 // threadBounds are those of a configuration.

@@ -33,7 +33,7 @@ type threaded struct {
 var threadScope = store.Scope{Principal: "p", Workspace: "w", Project: "q"}
 
 // startThreaded starts it in a folder.
-func startThreaded(t *testing.T, dir string, used bool) *threaded {
+func startThreaded(t *testing.T, dir string, used bool, ended ...store.ThreadFact) *threaded {
 	t.Helper()
 	terms, err := history.NewTerms([]history.Term{{Tool: "pay"}, {Caller: true, Tool: "pay", Window: time.Hour}}, func(pattern, tool string) bool { return pattern == tool })
 	if err != nil {
@@ -52,7 +52,7 @@ func startThreaded(t *testing.T, dir string, used bool) *threaded {
 	if !used {
 		terms = nil
 	}
-	if g.threads, err = openThreads(context.Background(), dir, log, terms, used, false, store.ThreadBounds{}, g.logger); err != nil {
+	if g.threads, err = openThreads(context.Background(), dir, log, ended, terms, used, false, store.ThreadBounds{}, g.logger); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(g.stop)
@@ -152,6 +152,61 @@ func TestThreadsSurvive(t *testing.T) {
 		}
 		if g.said.Len() > 0 {
 			t.Fatal(g.said)
+		}
+	}
+}
+
+// TestResultsWithoutARecord: what the result of a call has added counts once behind a crash before its record, also where the
+// snapshot has it, and another call has come after it.
+func TestResultsWithoutARecord(t *testing.T) {
+	for _, saved := range []bool{false, true} {
+		for _, last := range []bool{false, true} {
+			dir := t.TempDir()
+			g := startThreaded(t, dir, true)
+			g.call(t, "t")
+			of := store.KeysOf(threadScope, "t")
+			kept := store.NewMemory(time.Now)
+			call := store.Call{ID: "1", Scope: threadScope}
+			if _, err := kept.Open(t.Context(), call); err != nil {
+				t.Fatal(err)
+			}
+			if err := kept.Dispatch(t.Context(), call.ID, store.Task{Tool: "pay", Version: "1", Agent: "a", Effect: "read", Ledger: of.Thread}); err != nil {
+				t.Fatal(err)
+			}
+			added, err := g.EndResult(t.Context(), of, history.Adds{Labels: []string{"late"}, Call: call.ID})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := kept.Finish(t.Context(), call.ID, store.Ending{State: store.Done, Attempt: "a", Counted: store.Counted{Turn: added.Turn, Adds: added.Adds.Texts()}}); err != nil {
+				t.Fatal(err)
+			}
+			if saved {
+				g.mu.Lock()
+				err := g.save(t.Context())
+				if g.mu.Unlock(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !last {
+				g.call(t, "t")
+			}
+			want := g.values(t, "t")
+			g.crash(t)
+			facts, err := unrecorded(t.Context(), kept, []audit.Record{{CallID: "1", Ledger: of.Thread}, {CallID: "2", Ledger: of.Thread}, {CallID: "1"}})
+			if err != nil || len(facts) != 1 {
+				t.Fatal(facts, err)
+			}
+			g = startThreaded(t, dir, true, facts...)
+			if got := g.values(t, "t"); got != want {
+				t.Errorf("saved %t, last %t: found %q, expected %q", saved, last, got, want)
+			}
+			if _, err := g.Release(t.Context(), of, added.Adds); err != nil {
+				t.Fatal(err)
+			}
+			if got := g.values(t, "t"); strings.Contains(got, "late") {
+				t.Errorf("saved %t, last %t: it has counted twice", saved, last)
+			}
+			g.crash(t)
 		}
 	}
 }

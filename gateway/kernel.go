@@ -31,6 +31,8 @@ type Deps struct {
 	// is not known yet; a nil function is one of this process.
 	Ledger Ledger
 	Secret func() *history.Secret
+	// ThreadsWithCalls says that Ledger and the store of calls are one.
+	ThreadsWithCalls bool
 	// NoApprovers says that nobody but the caller can be asked for approvals: people have no
 	// listener where they could decide. A call that needs others is refused, and not asked for.
 	NoApprovers bool

@@ -193,10 +193,21 @@ func (c *Call) newPast(ctx context.Context, of store.ThreadKeys) (*past, error) 
 func (c *Call) count(now time.Time) (err error) {
 	a, own := c.config.asked, &c.past.own
 	*own = history.Adds{At: now}
-	if c.answers == nil { // else it was counted when its tool asked
-		if *own, err = a.terms.Adds(c.tool.Name(), c.arguments(), c.kernel.deps.Secret(), now); err != nil {
+	adds := a.terms.Adds
+	switch {
+	case c.mode == ModeEnforce && c.answers == nil: // its decision is what a start knows of it, and all that it adds
+		adds = a.terms.HandOverAdds
+	case c.mode == ModeEnforce:
+		adds = a.terms.ResultAdds
+	case c.answers != nil: // it was counted when its tool asked
+		adds = nil
+	}
+	if adds != nil {
+		if *own, err = adds(c.tool.Name(), c.arguments(), c.kernel.deps.Secret(), now); err != nil {
 			return refuse.ThreadsUnavailable(err)
 		}
+	}
+	if c.answers == nil {
 		if c.config.threadLimits() != nil && c.judgement.past.of.Thread != "" {
 			if own.Equal, err = c.equalDigest(); err != nil {
 				return err
@@ -544,28 +555,58 @@ func (c *Call) undo(r *audit.Record) {
 	}
 }
 
-// AddResult keeps that the call has ended with a result, or is handed over, which has none yet, and adds that to the record of
-// its outcome. With an error the result must not be sent.
-func (c *Call) AddResult(ctx context.Context, r *audit.Record, result []byte) error {
-	if r.Outcome != audit.Result && r.Outcome != audit.HandedOver || c.config.asked == nil || r.Turn > 0 {
+// AddResult finds what the result of a call adds to its thread, before the call ends, and adds it, unless the ending does: of
+// calls and threads in one store. With an error the call must not end yet.
+func (c *Call) AddResult(ctx context.Context, outcome audit.Outcome, ending *store.Ending, result []byte) error {
+	if outcome != audit.Result || c.config.asked == nil || ending.Counted.Turn > 0 || c.ledgerKeys().Thread == "" {
 		return nil
 	}
-	of := c.ledgerKeys()
 	adds, err := c.config.asked.terms.ResultAdds(c.parsed.Name, c.arguments(), c.kernel.deps.Secret(), c.kernel.deps.Now())
-	if limits := c.config.threadLimits(); err == nil && of.Thread != "" && r.Outcome == audit.Result && limits != nil && limits.Equal.Of(c.parsed.Name).Outcomes > 0 {
+	if limits := c.config.threadLimits(); err == nil && limits != nil && limits.Equal.Of(c.parsed.Name).Outcomes > 0 {
 		if adds.Equal, err = c.equalDigest(); err == nil {
 			adds.Result = c.kernel.deps.Secret().Digest(result)
 		}
 	}
-	if err != nil || adds.Empty() || of.Thread == "" {
+	if err != nil {
 		return err
 	}
 	adds.Call = c.id
+	if ending.Adds = adds; c.kernel.deps.ThreadsWithCalls {
+		return nil
+	}
+	return c.EndResult(ctx, ending)
+}
+
+// EndResult adds what AddResult has found, where it is not added yet.
+func (c *Call) EndResult(ctx context.Context, ending *store.Ending) error {
+	if ending.Adds.Empty() || ending.Counted.Turn > 0 {
+		return nil
+	}
+	of, adds := c.ledgerKeys(), ending.Adds
 	ended, err := askLedger(ctx, c.kernel, func(l Ledger) (store.Reserved, error) { return l.EndResult(ctx, of, adds) })
 	if err == nil {
-		r.Ledger, r.Turn, r.CallerTurn, r.Adds = of.Thread, ended.Turn, ended.Caller, ended.Adds.Texts()
+		ending.Adds, ending.Counted = ended.Adds, store.Counted{Turn: ended.Turn, Adds: ended.Adds.Texts()}
 	}
 	return err
+}
+
+// TakeBackResult takes away what AddResult has added for an ending that does not stand: another has ended the call. No record
+// has its turn, so a start does not count it either.
+func (c *Call) TakeBackResult(ending *store.Ending) {
+	if ending.Counted.Turn == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), StoreWait)
+	defer cancel()
+	of, adds := c.ledgerKeys(), ending.Adds
+	_, _ = askLedger(ctx, c.kernel, func(l Ledger) (store.Reserved, error) { return l.Release(ctx, of, adds) })
+}
+
+// RecordResult adds to the record of an outcome what the result has added.
+func (c *Call) RecordResult(r *audit.Record, of store.Counted) {
+	if of.Turn > 0 {
+		r.Ledger, r.Turn, r.Adds = c.ledgerKeys().Thread, of.Turn, of.Adds
+	}
 }
 
 // CloseThread closes the thread that the request names, for tools that use threads.

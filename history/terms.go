@@ -94,18 +94,26 @@ func (t *Terms) of(tool string) []*counted {
 // Adds are what a call adds to its thread and its caller when it is let through: its counts and its sums. The error says
 // that a term has keys and there is no secret.
 func (t *Terms) Adds(tool string, args map[string]any, secret *Secret, now time.Time) (Adds, error) {
-	return t.adds(tool, args, secret, now, false)
+	return t.adds(tool, args, secret, now, Kind.isCount)
 }
 
-// ResultAdds are what the result of a call adds to its thread: of a call that has ended with one, or was handed over.
+// HandOverAdds are both: a call that is handed over counts as one with a result for the answers behind its own.
+func (t *Terms) HandOverAdds(tool string, args map[string]any, secret *Secret, now time.Time) (Adds, error) {
+	return t.adds(tool, args, secret, now, func(Kind) bool { return true })
+}
+
+// ResultAdds are what the result of a call adds to its thread: of a call that has ended with one.
 func (t *Terms) ResultAdds(tool string, args map[string]any, secret *Secret, now time.Time) (Adds, error) {
-	return t.adds(tool, args, secret, now, true)
+	return t.adds(tool, args, secret, now, Kind.isResult)
 }
 
-func (t *Terms) adds(tool string, args map[string]any, secret *Secret, now time.Time, results bool) (Adds, error) {
+func (k Kind) isResult() bool { return k == Results }
+func (k Kind) isCount() bool  { return k != Results }
+
+func (t *Terms) adds(tool string, args map[string]any, secret *Secret, now time.Time, of func(Kind) bool) (Adds, error) {
 	adds := Adds{At: now}
 	for _, c := range t.of(tool) {
-		if (c.Kind == Results) != results {
+		if !of(c.Kind) {
 			continue
 		}
 		a := amount{counted: c, n: 1}

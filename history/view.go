@@ -114,6 +114,9 @@ func (v *View) value(c *counted, key uint64) int64 {
 	if !ok {
 		return inexact
 	}
+	if c.Kind == Results {
+		return n
+	}
 	for i := range v.before {
 		n = v.before[i].plus(n, c.id, key)
 	}

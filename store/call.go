@@ -58,6 +58,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/callgate/callgate/history"
 )
 
 // Retention is how long a call is kept after it has ended.
@@ -188,6 +190,15 @@ type Call struct {
 
 	// FinishedBy is the attempt that has ended the call.
 	FinishedBy string
+	// Counted is what its result has added to its thread.
+	Counted Counted
+}
+
+// Counted is what the result of a call has added to its thread, as history.Adds.Texts writes it, and the turn that has done
+// it; 0: it has added nothing.
+type Counted struct {
+	Turn uint64
+	Adds []string
 }
 
 // Task is all that a process needs which did not judge the call: to dispatch it
@@ -241,6 +252,10 @@ type Ending struct {
 	Awaited bool
 	// Metadata replaces that of the call.
 	Metadata []byte
+	// Adds are what the result adds to the thread of the call, and Counted says that it has done so. Without Counted, the
+	// transition that ends the call does: the store has to keep threads as well.
+	Adds    history.Adds
+	Counted Counted
 }
 
 // The errors of a store. All others are for the operator and wrap ErrUnavailable.

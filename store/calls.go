@@ -256,14 +256,25 @@ func (e *Engine) Update(ctx context.Context, id string, change Change) error {
 // Finish ends a call and returns it as it is then. With ErrEnded it returns the call
 // as another attempt has finished it.
 func (e *Engine) Finish(ctx context.Context, id string, ending Ending) (call Call, err error) {
-	err = e.changeCall(ctx, id, func(s *step, c *Call) (bool, error) {
-		decidedBy := cmp.Or(c.DecidedBy, nodeOf(c.Owner))
-		same, err := c.Finish(ending, s.now)
-		if err == nil && !same && s.process.shared() && decidedBy != s.process.Node {
-			c.DecidedBy, c.Owner = decidedBy, s.process.Name
-		}
-		call = *c
-		return same, err
+	counts := !ending.Adds.Empty() && ending.Counted.Turn == 0
+	err = e.transition(ctx, counts, func(s *step) error {
+		return s.changeCall(id, func(s *step, c *Call) (bool, error) {
+			decidedBy := cmp.Or(c.DecidedBy, nodeOf(c.Owner))
+			same, err := c.Finish(ending, s.now)
+			if err == nil && !same && s.process.shared() && decidedBy != s.process.Node {
+				c.DecidedBy, c.Owner = decidedBy, s.process.Name
+			}
+			if err == nil && !same && counts {
+				of := KeysOf(c.Scope, "")
+				of.Thread = c.Task.Ledger
+				var added Reserved
+				if added, err = e.addResult(s, of, ending.Adds); err == nil {
+					c.Counted = Counted{added.Turn, added.Adds.Texts()}
+				}
+			}
+			call = *c
+			return same, err
+		})
 	})
 	return call, err
 }

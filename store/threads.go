@@ -270,9 +270,14 @@ func (s *step) threadRooms(b *Bounds, principal string) {
 
 // Release takes away what was added for a call that did not run: once, by who has reserved it. Where it fails, the call goes on
 // counting.
-func (e *Engine) Release(ctx context.Context, of ThreadKeys, adds history.Adds) (Reserved, error) {
-	return e.adjust(ctx, of, func(past history.Past) (Reserved, *history.State, *history.State) {
-		r, thread, caller := Reserved{Adds: adds}, past.Thread, past.Caller
+func (e *Engine) Release(ctx context.Context, of ThreadKeys, adds history.Adds) (r Reserved, err error) {
+	err = e.transition(ctx, true, func(s *step) error {
+		past, err := e.past(s, of)
+		if err != nil {
+			return err
+		}
+		r = Reserved{Adds: adds}
+		thread, caller := past.Thread, past.Caller
 		if thread != nil && adds.Changes(false) && thread.Turn > 0 {
 			if thread = thread.Undo(adds, false); thread != past.Thread {
 				r.Turn = thread.Turn
@@ -283,38 +288,32 @@ func (e *Engine) Release(ctx context.Context, of ThreadKeys, adds history.Adds) 
 				r.Caller = caller.Turn
 			}
 		}
-		return r, thread, caller
-	})
-}
-
-// EndResult adds what the result of a call adds. No bound refuses that: the call has run.
-func (e *Engine) EndResult(ctx context.Context, of ThreadKeys, adds history.Adds) (Reserved, error) {
-	return e.adjust(ctx, of, func(past history.Past) (Reserved, *history.State, *history.State) {
-		adds.At = atTurn(past.Now, past.Thread, past.Caller)
-		r, thread, caller := Reserved{Adds: adds}, past.Thread, past.Caller
-		if thread != nil && adds.Changes(false) {
-			thread = thread.Apply(adds, false)
-			r.Turn = thread.Turn
-		}
-		if adds.Changes(true) {
-			caller = caller.Apply(adds, true)
-			r.Caller = caller.Turn
-		}
-		return r, thread, caller
-	})
-}
-
-func (e *Engine) adjust(ctx context.Context, of ThreadKeys, rule func(history.Past) (Reserved, *history.State, *history.State)) (r Reserved, err error) {
-	err = e.transition(ctx, true, func(s *step) error {
-		past, err := e.past(s, of)
-		if err != nil {
-			return err
-		}
-		var thread, caller *history.State
-		r, thread, caller = rule(past)
 		return e.putStates(s, of, past, thread, caller, false)
 	})
 	return r, err
+}
+
+// EndResult adds to a thread what the result of a call adds. No bound refuses that: the call has run. Who is not told that it is
+// added, by a back end that may have done so, must not ask again: Finish adds it exactly once.
+func (e *Engine) EndResult(ctx context.Context, of ThreadKeys, adds history.Adds) (r Reserved, err error) {
+	err = e.transition(ctx, true, func(s *step) error {
+		r, err = e.addResult(s, of, adds)
+		return err
+	})
+	return r, err
+}
+
+func (e *Engine) addResult(s *step, of ThreadKeys, adds history.Adds) (Reserved, error) {
+	past, err := e.past(s, of)
+	switch {
+	case err != nil:
+		return Reserved{}, err
+	case past.Thread == nil:
+		return Reserved{}, errNoThread
+	}
+	adds.At = atTurn(past.Now, past.Thread)
+	thread := past.Thread.Apply(adds, false)
+	return Reserved{Adds: adds, Turn: thread.Turn}, e.putStates(s, of, past, thread, past.Caller, false)
 }
 
 // CloseThread closes a thread: nothing may be added to it any more, for as long as labels are kept. It returns the turn, or 0

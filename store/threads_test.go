@@ -203,7 +203,7 @@ func TestThreadsAreFull(t *testing.T) {
 			t.Errorf("what a call has done that has run is refused: %v", err)
 		}
 		c.advance(8 * day)
-		if n, err := e.SweepThreads(ctx, 100); n != 14 || err != nil {
+		if n, err := e.SweepThreads(ctx, 100); n != 13 || err != nil {
 			t.Errorf("swept %d, %v", n, err)
 		}
 		must(t, open("e", 0))
@@ -461,4 +461,44 @@ func TestRedisLosesThreads(t *testing.T) {
 	reserve(t, g.Engine, of, payment(t, terms, "1"))
 	must(t, c.FlushAll(ctx).Err())
 	is(t, all(), "paid=? pays=? labels=? reads=?")
+}
+
+// TestResultCountsOnce: where threads are kept with calls, the transition that ends a call adds what its result adds. Its reply may
+// be lost, its process may die, and another may end the call as well.
+func TestResultCountsOnce(t *testing.T) {
+	terms := termsOf(t, pays, paid, reads)
+	o := at(redistest.Shared(t))
+	a, b := join(t, o, testHooks{}), join(t, o, testHooks{})
+	for _, g := range []*gateway{a, b} {
+		_, err := g.KeepTerms(ctx, terms, nil)
+		must(t, err)
+	}
+	of := store.KeysOf(owner, "t")
+	task := read
+	task.Ledger = of.Thread
+	adds, err := terms.ResultAdds("read", nil, nil, time.Time{})
+	must(t, err)
+	end := func(g *gateway, attempt string) (store.Call, error) {
+		e := ending(attempt, "r")
+		e.Adds = adds
+		return g.Finish(ctx, "1", e)
+	}
+	dispatched(t, a, newCall("1", ""), task)
+	first, err := end(a, "a")
+	must(t, err)
+	if texts := first.Counted.Adds; first.Counted.Turn == 0 || len(texts) != 2 || texts[1] != "thread.results('read')=1" {
+		t.Errorf("counted %+v", first.Counted)
+	}
+	if again, err := end(a, "a"); err != nil || again.Counted.Turn != first.Counted.Turn || !slices.Equal(again.Counted.Adds, first.Counted.Adds) {
+		t.Errorf("again: %+v, %v", again.Counted, err)
+	}
+	if _, err := end(b, "b"); !errors.Is(err, store.ErrEnded) {
+		t.Errorf("of another: %v", err)
+	}
+	for _, g := range []*gateway{a, b} {
+		is(t, values(t, g.Engine, of, terms), "paid=0 pays=0 labels= reads=1")
+		if kept, err := g.Get(ctx, "1", store.OfRecovery()); err != nil || kept.Counted.Turn != first.Counted.Turn || !slices.Equal(kept.Counted.Adds, first.Counted.Adds) {
+			t.Errorf("kept %+v, %v", kept.Counted, err)
+		}
+	}
 }

@@ -81,7 +81,7 @@ func (c *Call) Finish(e Ending, now time.Time) (same bool, err error) {
 	}
 	c.Step, c.State, c.Answer, c.FinishedBy, c.Ended = Ended, e.State, e.Answer, e.Attempt, now
 	c.Delivered, c.DeliveredByEnding, c.Task.Arguments, c.Metadata = e.Deliver, e.Deliver, nil, e.Metadata
-	c.DecidedBy = ""
+	c.DecidedBy, c.Counted = "", e.Counted
 	return false, nil
 }
 
@@ -213,7 +213,11 @@ func (t *Task) Size() int64 {
 
 // Size is the number of bytes that a call counts for.
 func (c *Call) Size() int64 {
-	return int64(len(c.ID)+len(c.Key)+len(c.Digest)) + c.Task.Size() + int64(len(c.Answer.Result)) + int64(len(c.Metadata))
+	n := int64(len(c.ID)+len(c.Key)+len(c.Digest)) + c.Task.Size() + int64(len(c.Answer.Result)) + int64(len(c.Metadata))
+	for _, text := range c.Counted.Adds {
+		n += int64(len(text))
+	}
+	return n
 }
 
 // Evictable reports whether a call may be removed to make room.

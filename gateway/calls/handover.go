@@ -45,7 +45,6 @@ func (e *Executor) CallOff(d *gateway.Decision, why *refusal.Error) []Outcome {
 // handOver records the outcomes of a decision in the background, or returns an error.
 func (e *Executor) handOver(ctx context.Context, approved []gateway.Approved) *refusal.Error {
 	var records []audit.Record
-	var calls []*gateway.Call
 	for _, a := range approved {
 		if c := a.Call(); c != nil {
 			if err := c.Stopped(); err != nil {
@@ -55,7 +54,7 @@ func (e *Executor) handOver(ctx context.Context, approved []gateway.Approved) *r
 			}
 			r := c.Outcome(audit.ToolCall)
 			r.Outcome = audit.HandedOver
-			records, calls = append(records, r), append(calls, c)
+			records = append(records, r)
 		}
 	}
 	if len(records) == 0 {
@@ -71,10 +70,6 @@ func (e *Executor) handOver(ctx context.Context, approved []gateway.Approved) *r
 		e.handOvers.Release()
 		execution.EndAll(approved, refused)
 		return refused
-	}
-	for i := range records {
-		// What could not be kept is not counted: the call is handed over all the same.
-		_ = calls[i].AddResult(ctx, &records[i], nil)
 	}
 	e.journal.Later(e.handOvers.Release, records...)
 	for _, a := range approved {

@@ -117,6 +117,9 @@ func (t *Reconciler) recordStored(r audit.Record, call *stored.Call) {
 	e := t.executor
 	r.Outcome, r.Stage, r.Code = storedOutcome(call)
 	r.Attempt, r.Micros = max(call.Attempts, 1), call.Ended.Sub(call.Opened).Microseconds()
+	if call.Counted.Turn > 0 {
+		r.Ledger, r.Turn, r.Adds = call.Task.Ledger, call.Counted.Turn, call.Counted.Adds
+	}
 	e.journal.Outcome(r, e.executions.Acquit(call))
 	t.count(func(n *ReconcileStats) { n.Recorded++ })
 }

@@ -23,15 +23,19 @@ func (b *blocked) Append(context.Context, audit.Record) error {
 	return nil
 }
 
-// A deferred outcome is not waited for, but by Flush; any other is.
+// A deferred outcome is not waited for, but by Flush; any other is, and one that says what a thread has got.
 func TestDeferredOutcomes(t *testing.T) {
-	for _, deferred := range []bool{false, true} {
+	for _, tt := range []struct {
+		deferred bool
+		turn     uint64
+	}{{false, 0}, {true, 0}, {true, 1}} {
+		deferred := tt.deferred && tt.turn == 0
 		synctest.Test(t, func(t *testing.T) {
 			log := &blocked{opened: make(chan struct{})}
-			w := NewWriter(log, time.Now, nil, deferred)
+			w := NewWriter(log, time.Now, nil, tt.deferred)
 			var returned atomic.Bool
 			go func() {
-				w.Outcome(audit.Record{}, nil)
+				w.Outcome(audit.Record{Turn: tt.turn}, nil)
 				returned.Store(true)
 			}()
 			synctest.Wait()

@@ -1,13 +1,23 @@
 package threads_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/history"
 	"github.com/callgate/callgate/internal/redisconn"
+	"github.com/callgate/callgate/internal/testkit/facetest"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/store/redisstore"
+	"github.com/callgate/callgate/tool"
 )
 
 // inMemory and sharedOn are where threads are kept; each call of what they return is another, empty one. Redis has a clock of
@@ -40,4 +50,180 @@ func onRedis(t *testing.T, address, prefix, node string) *redisstore.Store {
 		}
 	}
 	return r
+}
+
+// faulty is a ledger, and a store of calls, that fail for some time.
+type faulty struct {
+	*store.Engine
+	calls.Store
+	now            func() time.Time
+	terms          *history.Terms
+	away, unstored time.Time // until then
+	lost           bool      // replies of the store are, until then
+	elsewhere      bool      // the call has been ended by another
+}
+
+var errAway = store.Unavailable(errors.New("away"))
+
+func (f *faulty) EndResult(ctx context.Context, of store.ThreadKeys, adds history.Adds) (store.Reserved, error) {
+	if f.now().Before(f.away) {
+		return store.Reserved{}, errAway
+	}
+	return f.Engine.EndResult(ctx, of, adds)
+}
+
+func (f *faulty) finish(ctx context.Context, id string, ending store.Ending) (store.Call, error) {
+	if f.elsewhere {
+		other := ending
+		other.Attempt, other.Counted, other.Adds = "another", store.Counted{}, history.Adds{}
+		_, _ = f.Store.Finish(ctx, id, other)
+	}
+	if f.now().Before(f.unstored) {
+		if f.lost {
+			_, _ = f.Store.Finish(ctx, id, ending)
+		}
+		return store.Call{}, errAway
+	}
+	return f.Store.Finish(ctx, id, ending)
+}
+
+// faultyCalls is the store of faulty.
+type faultyCalls struct {
+	calls.Store
+	*faulty
+}
+
+func (f faultyCalls) Finish(ctx context.Context, id string, ending store.Ending) (store.Call, error) {
+	return f.finish(ctx, id, ending)
+}
+
+// openFaulty opens a gateway whose policy asks for results.
+func openFaulty(t *testing.T) (*facetest.Fixture, *faulty) {
+	t.Helper()
+	kept := &faulty{Engine: store.NewThreads(time.Now, store.ThreadBounds{}), now: time.Now}
+	f := facetest.New(t, facetest.Options{
+		Config: facetest.Config(t, map[string]string{
+			"tools.yaml": toolsFile, "workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst], roots: [/w]}}}}\n",
+			"callgate.yaml": "registry: {files: [tools.yaml]}\nthreads: {labels: [untrusted, customer]}\n",
+			"policy.csv":    "p, Analyst, *, files.write, thread.results('files.read') > 0, allow\np, Analyst, *, files.read, , allow\n",
+		}),
+		Engine: facetest.ToolFunc(func(tool.Call) (tool.Result, error) { return tool.Result{Body: []byte(`{}`), JSON: true}, nil }),
+		Change: func(_ *gateway.Config, d *calls.Deps) {
+			kept.Store = d.Store
+			d.Ledger, d.Store = kept, faultyCalls{d.Store, kept}
+		},
+	})
+	terms, _, err := f.Executor.Config().Terms()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kept.KeepTerms(t.Context(), terms, nil); err != nil {
+		t.Fatal(err)
+	}
+	kept.terms = terms
+	return f, kept
+}
+
+// readsFile is a request whose results are counted.
+func readsFile() gateway.Request {
+	return gateway.Request{
+		Subject: gateway.Subject{Agent: "Analyst", Workspace: "acme", Project: "alpha"}, Thread: "t",
+		Inputs: []gateway.Input{{Native: &gateway.NativeCall{Name: "files.read", Arguments: []byte(`{"path":"a"}`)}}},
+	}
+}
+
+// results are those of files.read that count in the thread of readsFile.
+func (f *faulty) results(t *testing.T) int64 {
+	t.Helper()
+	past, err := f.Past(t.Context(), store.KeysOf(store.Scope{Workspace: "acme", Project: "alpha"}, "thread t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := history.NewView(f.terms, nil, past, nil, history.Adds{}).Value(history.Term{Kind: history.Results, Tool: "files.read"}.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestHandedOverCountsByItsDecision: what is handed over counts for the answers behind its own, by the record that is durable before
+// it is handed over; what is not handed over after all counts nothing.
+func TestHandedOverCountsByItsDecision(t *testing.T) {
+	for _, over := range []bool{true, false} {
+		f, kept := openFaulty(t)
+		a, err := f.Executor.Admit(t.Context(), readsFile())
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := a.Judge(t.Context(), gateway.ModeEnforce, readsFile().Inputs...)
+		if refused := d.Refusal(); refused != nil {
+			t.Fatal(refused)
+		}
+		want := int64(0)
+		if over {
+			f.Executor.HandOver(t.Context(), d)
+			want = 1
+		}
+		d.Release()
+		if err := f.Executor.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := kept.results(t); got != want {
+			t.Errorf("handed over %t: %d results, expected %d", over, got, want)
+		}
+		for _, r := range f.Journal.Records() {
+			if decides := r.Event == audit.Decision; slices.Contains(r.Adds, "thread.results('files.read')=1") != decides || (r.Turn > 0) != decides {
+				t.Errorf("handed over %t: %s adds %q by turn %d", over, r.Event, r.Adds, r.Turn)
+			}
+		}
+	}
+}
+
+// TestResultIsCountedBeforeItIsDelivered: a result is in its thread, once, before anybody reads it. Where that cannot be said, the
+// outcome is pending, and it is tried again; what another has ended adds nothing.
+func TestResultIsCountedBeforeItIsDelivered(t *testing.T) {
+	for name, tt := range map[string]struct {
+		away, unstored time.Duration
+		lost, other    bool
+		pending        bool
+		results        int64
+	}{
+		"at once":                           {results: 1},
+		"the ledger is away":                {away: time.Second, results: 1},
+		"the ledger is away for long":       {away: time.Minute, pending: true, results: 1},
+		"the store is away":                 {unstored: time.Second, results: 1},
+		"both, one after the other":         {away: time.Second, unstored: time.Minute, pending: true, results: 1},
+		"the replies of the store are lost": {unstored: time.Minute, lost: true, pending: true, results: 1},
+		"another has ended the call":        {other: true, results: 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f, kept := openFaulty(t)
+				kept.lost, kept.elsewhere = tt.lost, tt.other
+				kept.away, kept.unstored = time.Now().Add(tt.away), time.Now().Add(tt.unstored)
+				o := f.Executor.Handle(t.Context(), readsFile(), "")
+				if o.Pending != tt.pending || o.Refusal != nil {
+					t.Errorf("pending %t, refused %v", o.Pending, o.Refusal)
+				}
+				if got := kept.results(t); !tt.pending && got != tt.results {
+					t.Errorf("delivered with %d results, expected %d", got, tt.results)
+				}
+				if err := f.Executor.Flush(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if got := kept.results(t); got != tt.results {
+					t.Errorf("%d results, expected %d", got, tt.results)
+				}
+				var turns []uint64
+				for _, r := range f.Journal.Records() {
+					if r.Event == audit.Ending {
+						turns = append(turns, r.Turn)
+					}
+				}
+				if tt.other != (len(turns) == 0) || !tt.other && (len(turns) != 1 || turns[0] == 0) {
+					t.Errorf("the turns of outcomes are %d", turns)
+				}
+			})
+		})
+	}
 }

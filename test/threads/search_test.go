@@ -250,7 +250,7 @@ func (w *world) judge(a *actor) {
 		outcome := c.Outcome(audit.ToolCall)
 		outcome.Outcome = audit.Result
 		if w.shortcut == "result before its end" {
-			_ = c.AddResult(ctx, &outcome, nil)
+			_ = c.AddResult(ctx, outcome.Outcome, &store.Ending{}, nil)
 		}
 		if tool != "pay" && w.gate("end") == "fail" {
 			w.fails--
@@ -258,9 +258,11 @@ func (w *world) judge(a *actor) {
 		} else {
 			w.ended[tool]++
 		}
-		if err := c.AddResult(ctx, &outcome, nil); err != nil {
+		var ending store.Ending
+		if err := c.AddResult(ctx, outcome.Outcome, &ending, nil); err != nil {
 			w.breaks("the result of %s is not kept: %v", a.name, err)
 		}
+		c.RecordResult(&outcome, ending.Counted)
 		if w.logs[a.node] = append(w.logs[a.node], outcome); outcome.Outcome != audit.Result {
 			continue
 		}

@@ -22,7 +22,7 @@ import (
 
 // The versions of records. A call of version 1 has no note, only one of version 3 has used
 // approvals, only one of version 4 a group, only one of version 5 the node that has decided
-// it, and only one of version 6 a ledger: others are written as before, so that an earlier Callgate reads them.
+// it, only one of version 6 a ledger, and only one of version 7 what its result has added to that: others are written as before, so that an earlier Callgate reads them.
 const (
 	codecVersion = 1
 	callVersion  = 2
@@ -30,7 +30,8 @@ const (
 	groupVersion = 4
 	nodeVersion  = 5
 
-	ledgerVersion = 6
+	ledgerVersion  = 6
+	countedVersion = 7
 )
 
 var (
@@ -142,6 +143,13 @@ func (f *fieldCodec) call(c *store.Call) {
 	if f.version >= ledgerVersion {
 		f.text(&c.Task.Ledger)
 	}
+	if f.version >= countedVersion {
+		turn, adds := int64(c.Counted.Turn), strings.Join(c.Counted.Adds, "\n")
+		f.number(&turn)
+		if f.text(&adds); f.reading {
+			c.Counted = store.Counted{Turn: uint64(turn), Adds: strings.Split(adds, "\n")}
+		}
+	}
 	c.State, c.Step = store.State(state), store.Step(step)
 }
 
@@ -166,6 +174,8 @@ func (f *fieldCodec) task(t *store.Task) {
 // versionOf is the version to write a call in.
 func versionOf(c *store.Call) byte {
 	switch {
+	case c.Counted.Turn != 0:
+		return countedVersion
 	case c.Task.Ledger != "":
 		return ledgerVersion
 	case c.DecidedBy != "":
@@ -184,7 +194,7 @@ func appendChecksum(f fieldCodec, at int) []byte {
 }
 
 func verifyChecksum(b []byte) (fieldCodec, error) {
-	if len(b) < 5 || b[0] < codecVersion || b[0] > ledgerVersion {
+	if len(b) < 5 || b[0] < codecVersion || b[0] > countedVersion {
 		return fieldCodec{}, ErrCorrupt
 	}
 	body := b[:len(b)-4]

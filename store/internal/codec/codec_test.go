@@ -18,7 +18,8 @@ func sample() store.Call {
 			Group: "group", Ledger: "ledger", Using: []string{"call_A", "grant_B"},
 		},
 		Opened: time.UnixMilli(1), Until: time.UnixMilli(2), Ended: time.UnixMilli(1 << 41), Delivered: true, DeliveredByEnding: true, Metadata: []byte("n"), FinishedBy: "a",
-		Answer: store.Answer{Status: 200},
+		Counted: store.Counted{Turn: 1 << 50, Adds: []string{"at:2026-11-28T19:30:00Z", "label:untrusted"}},
+		Answer:  store.Answer{Status: 200},
 	}
 }
 
@@ -44,7 +45,7 @@ func TestEveryFieldIsKept(t *testing.T) {
 // A call that was written down before there were notes is read.
 func TestRecordOfVersion1(t *testing.T) {
 	c := sample()
-	c.Metadata, c.Task.Using, c.Task.Group, c.Task.Ledger, c.DecidedBy = nil, nil, "", "", ""
+	c.Metadata, c.Task.Using, c.Task.Group, c.Task.Ledger, c.DecidedBy, c.Counted = nil, nil, "", "", "", store.Counted{}
 	f := fieldCodec{out: []byte{codecVersion}, version: codecVersion}
 	f.call(&c)
 	if got, err := DecodeCall(appendChecksum(f, 0)); err != nil || !reflect.DeepEqual(got, c) {

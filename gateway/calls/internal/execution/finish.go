@@ -104,7 +104,7 @@ func (c *Call) commit(ctx context.Context, deliver bool, o Outcome, r audit.Reco
 	}
 	prior, err := c.tryFinish(ctx, &ending, &r)
 	if err != nil {
-		prior, err = c.retryFinish(ctx, ending, r)
+		prior, ending, err = c.retryFinish(ctx, ending, r)
 	}
 	switch {
 	case err == nil && prior == nil:
@@ -119,15 +119,15 @@ func (c *Call) commit(ctx context.Context, deliver bool, o Outcome, r audit.Reco
 	return Outcome{CallID: c.ID(), Pending: true, Status: http.StatusAccepted}
 }
 
-// retryFinish repeats tryFinish, for as long as the caller waits for it.
-func (c *Call) retryFinish(ctx context.Context, ending store.Ending, r audit.Record) (prior *stored.Call, err error) {
+// retryFinish repeats tryFinish, for as long as the caller waits for it. It returns the ending as that has left it.
+func (c *Call) retryFinish(ctx context.Context, ending store.Ending, r audit.Record) (prior *stored.Call, tried store.Ending, err error) {
 	waiting, cancel := context.WithTimeout(ctx, finishWait)
 	defer cancel()
 	err = journal.Retry(waiting, journal.RetryInterval/5, func() (err error) {
 		prior, err = c.tryFinish(ctx, &ending, &r)
 		return err
 	})
-	return prior, err
+	return prior, ending, err
 }
 
 // finishLater repeats tryFinish in the background. The caller does not get the result.
@@ -163,20 +163,29 @@ func (c *Call) tryFinish(ctx context.Context, ending *store.Ending, r *audit.Rec
 			c.onEnded()
 		}
 	}()
+	if err := c.AddResult(bounded, r.Outcome, ending, c.result); err != nil {
+		return nil, err
+	}
 	start := c.Trace().Start()
 	found, err := c.runtime.calls.Finish(bounded, c.ID(), *ending)
 	switch {
 	case errors.Is(err, store.ErrEnded):
 		c.Trace().StoreStep(ctx, start, nil)
+		c.TakeBackResult(ending)
 		return found, nil
-	case err != nil && !errors.Is(err, store.ErrNotFound): // no other process can end a call that the store does not have
+	case err != nil && !errors.Is(err, store.ErrNotFound):
 		c.Trace().StoreStep(ctx, start, err)
 		return nil, err
+	case err != nil: // no other process can end a call that the store does not have
+		if err := c.EndResult(bounded, ending); err != nil {
+			c.Trace().StoreStep(ctx, start, err)
+			return nil, err
+		}
+	case found != nil:
+		ending.Counted = found.Counted
 	}
 	c.Trace().StoreStep(ctx, start, nil)
-	if err := c.AddResult(bounded, r, c.result); err != nil {
-		return nil, err
-	}
+	c.RecordResult(r, ending.Counted)
 	if c.runtime.observer != nil {
 		agent, tool := c.KnownNames()
 		c.runtime.observer.Ended(string(r.Outcome), time.Duration(r.Micros)*time.Microsecond, agent, tool)

@@ -62,10 +62,10 @@ func (s Calls) Remove(ctx context.Context, id string) error {
 	return tell(s.store, func(s Store) error { return s.Settle(ctx, id) })
 }
 
-// Finish ends a call. It returns one that is owed, and with store.ErrEnded the call as another has ended it.
+// Finish ends a call. It returns one that is owed, or whose result was counted, and with store.ErrEnded the call as another has ended it.
 func (s Calls) Finish(ctx context.Context, id string, ending store.Ending) (*Call, error) {
 	found, err := ask(s.store, func(s Store) (store.Call, error) { return s.Finish(ctx, id, ending) })
-	if !errors.Is(err, store.ErrEnded) && (err != nil || !found.Owed()) {
+	if !errors.Is(err, store.ErrEnded) && (err != nil || !found.Owed() && found.Counted.Turn == 0) {
 		return nil, err
 	}
 	return New(found), err
