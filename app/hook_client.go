@@ -16,9 +16,9 @@ import (
 const (
 	// maxAnswer bounds an answer, in bytes.
 	maxAnswer = 64 << 10
-	// maxPointers bounds the places of one answer.
-	maxPointers = 256
-	maxDepth    = 4
+	// maxTexts bounds the places, or labels, of one answer.
+	maxTexts = 256
+	maxDepth = 4
 )
 
 // hookClient asks callouts. It is safe for concurrent use.
@@ -67,32 +67,36 @@ func readHookAnswer(body []byte) (hook.Answer, error) {
 	}
 	verdict, _ := rawjson.String(members["verdict"])
 	message, isText := rawjson.String(members["message"])
+	labels, labelled := readHookTexts(members["labels"])
+	if labelled && verdict != "deny" {
+		delete(members, "labels")
+	}
 	switch {
 	case verdict == "allow" && len(members) == 1:
-		return hook.Answer{}, nil
+		return hook.Answer{Labels: labels}, nil
 	case verdict == "deny" && (len(members) == 1 || len(members) == 2 && isText):
 		return hook.Answer{Deny: true, Message: message}, nil
 	case verdict == "redact" && len(members) == 2:
-		pointers, ok := readHookPointers(members["pointers"])
+		pointers, ok := readHookTexts(members["pointers"])
 		if ok {
-			return hook.Answer{Redact: pointers}, nil
+			return hook.Answer{Redact: pointers, Labels: labels}, nil
 		}
 	}
 	return hook.Answer{}, errHookAnswer
 }
 
-// readHookPointers reads a list of at least one text, and at most maxPointers.
-func readHookPointers(raw []byte) (pointers []string, ok bool) {
+// readHookTexts reads a list of at least one text, and at most maxTexts.
+func readHookTexts(raw []byte) (texts []string, ok bool) {
 	list, ok := strictjson.Elements(raw)
-	if !ok || len(list) == 0 || len(list) > maxPointers {
+	if !ok || len(list) == 0 || len(list) > maxTexts {
 		return nil, false
 	}
 	for _, element := range list {
-		pointer, isText := rawjson.String(element)
+		text, isText := rawjson.String(element)
 		if !isText {
 			return nil, false
 		}
-		pointers = append(pointers, pointer)
+		texts = append(texts, text)
 	}
-	return pointers, true
+	return texts, true
 }

@@ -155,7 +155,7 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 		l.readNamedYAML(root, dir, "/approvals", c.ApprovalsFile, func(n document.Node, _ string) { rules, c.Approvals = n, readApprovals(n) })
 	}
 	if c.HooksFile != "" {
-		l.readNamedYAML(root, dir, "/hooks", c.HooksFile, func(n document.Node, _ string) { hooks, c.Hooks = n, readHooks(n) })
+		l.readNamedYAML(root, dir, "/hooks", c.HooksFile, func(n document.Node, _ string) { hooks, c.Hooks = n, readHooks(n, c.Threads.Labels) })
 	}
 	var models []upstream.Definition
 	if c.UpstreamsFile != "" {

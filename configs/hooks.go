@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/internal/similar"
 	"github.com/callgate/callgate/internal/webhook"
+	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
 
@@ -32,13 +34,13 @@ const (
 	highestHookTime  = 30 * time.Second
 )
 
-// readHooks reads the hooks file.
-func readHooks(root document.Node) *hook.Set {
+// readHooks reads the hooks file. labels are those that threads can have.
+func readHooks(root document.Node, labels []string) *hook.Set {
 	var all []*hook.Hook
 	names := map[string]document.Node{}
 	root.Object(document.Field("hooks", func(n document.Node) {
 		n.List("hooks", func(i int, item document.Node) {
-			h := readHook(item)
+			h := readHook(item, labels)
 			if first, twice := names[h.Name]; twice && h.Name != "" {
 				item.Fail("found the hook %q a second time; expected each once (first at %s:%d)", h.Name, first.File, first.Line)
 			}
@@ -53,9 +55,10 @@ func readHooks(root document.Node) *hook.Set {
 }
 
 // readHook reads one hook.
-func readHook(n document.Node) *hook.Hook {
+func readHook(n document.Node, labels []string) *hook.Hook {
 	h := &hook.Hook{OnMatch: hook.Deny, MaxBytes: defaultHookBytes}
 	out := callout{Callout: hook.Callout{Timeout: defaultHookTime}, headers: map[string]secret.Ref{}}
+	var label string
 	faults := n.Report.Count()
 	n.Describes(func(s *document.Schema) {
 		s.OneOf = []*document.Schema{{Required: []string{"patterns"}}, {Required: []string{"url"}}}
@@ -66,7 +69,8 @@ func readHook(n document.Node) *hook.Hook {
 		document.Field("tools", func(n document.Node) { readNames(n, "tools", &h.Tools) }),
 		document.Field("agents", func(n document.Node) { readNames(n, "agents", &h.Agents) }),
 		document.Field("patterns", func(n document.Node) { readHookPatterns(n, &h.Patterns) }),
-		document.Choice("on_match", "what a match does", &h.OnMatch, hook.Deny, hook.Redact),
+		document.Choice("on_match", "what a match does", &h.OnMatch, hook.Deny, hook.Redact, hook.Label),
+		document.Field("label", func(n document.Node) { readLabel(n, "a label", &label) }),
 		document.Int("max_bytes", "the longest value that the hook reads, in bytes", 1, highestHookBytes, &h.MaxBytes),
 		document.Text("url", "the URL that is asked", &out.address).Matching(toolfile.URLPattern),
 		document.Texts("addresses", "addresses or prefixes", &out.Addresses).Matching(toolfile.AddressPattern),
@@ -75,6 +79,10 @@ func readHook(n document.Node) *hook.Hook {
 		}),
 		document.Field("headers", func(n document.Node) { out.readHeaders(n) }),
 		document.Field("key", func(n document.Node) { secret.Decode(n, "the key that requests are signed with", &out.key) }),
+		document.Field("labels", func(n document.Node) {
+			readLabels(n, &h.Labels)
+			n.NotEmptyAs("found an empty list; expected at least one label, or no key labels where the callout answers none")
+		}),
 	) || n.Report.Count() > faults || !n.Requires("found a hook without %s; expected name, at, and patterns or url", "name", "at") || n.Describing() {
 		return h
 	}
@@ -83,15 +91,30 @@ func readHook(n document.Node) *hook.Hook {
 		n.At("/tools").Fail("found tools with at: text; expected a hook of its own for texts, which are of no tool")
 	case n.Has("patterns") == n.Has("url"):
 		n.Fail("found the hook %q with %s; expected one of patterns and url", h.Name, map[bool]string{true: "both patterns and url", false: "neither patterns nor url"}[n.Has("url")])
+	case slices.Contains(h.At, hook.Text) && (n.Has("label") || len(h.Labels) > 0 || h.OnMatch == hook.Label):
+		n.At("/at").Fail("found text in the hook %q, which labels; expected call, result or both: what a model says labels nothing", h.Name)
+	case h.OnMatch == hook.Label && !n.Has("label") && n.Has("patterns"):
+		n.At("/on_match").Fail("found on_match: label without label; expected the label that a match adds to the thread")
+	case h.OnMatch != hook.Label && n.Has("label") && n.Has("patterns"):
+		n.At("/label").Fail("found label without on_match: label; expected both, or neither")
 	case n.Has("patterns"):
-		for _, key := range []string{"addresses", "timeout", "headers", "key"} {
+		if n.Has("label") {
+			checkLabel(n.At("/label"), label, labels)
+			h.Labels = []string{label}
+		}
+		for _, key := range []string{"addresses", "timeout", "headers", "key", "labels"} {
 			if n.Has(key) {
 				n.At("/"+key).Fail("found %s with patterns; expected it with url alone", key)
 			}
 		}
 	case n.Has("on_match"):
 		n.At("/on_match").Fail("found on_match with url; expected it with patterns alone, since a callout answers what is to be done")
+	case n.Has("label"):
+		n.At("/label").Fail("found label with url; expected labels, those that the callout may answer")
 	default:
+		for i, label := range h.Labels {
+			checkLabel(n.At(refusal.Pointer("labels", strconv.Itoa(i))), label, labels)
+		}
 		out.read(n, h)
 	}
 	return h

@@ -53,7 +53,7 @@ func FileKinds() []FileKind {
 		{Name: "approvals", Title: "The approvals file", Names: []string{"approvals.yaml"},
 			read: func(n document.Node) { readApprovals(n) }},
 		{Name: "hooks", Title: "The hooks file", Names: []string{"hooks.yaml"},
-			read: func(n document.Node) { readHooks(n) }},
+			read: func(n document.Node) { readHooks(n, nil) }},
 		{Name: "principals", Title: "The principals file", Names: []string{"principals.yaml"},
 			read: func(n document.Node) { readPrincipals(n) }},
 		{Name: "upstreams", Title: "The upstreams file", Names: []string{"upstreams.yaml"},

@@ -41,7 +41,8 @@ var beyondSchemas = map[string][]string{
 	},
 	"it compares places of one file, or of several, with one another": {
 		"tests-thread-many", "tests-thread-order",
-		"hooks-on-match-url", "hooks-timeout-patterns", "hooks-tools-text", "hooks-twice",
+		"hooks-label-denies", "hooks-label-none", "hooks-label-text", "hooks-label-unknown", "hooks-label-url", "hooks-label-without-list",
+		"hooks-labels-patterns", "hooks-labels-unknown", "hooks-on-match-url", "hooks-timeout-patterns", "hooks-tools-text", "hooks-twice",
 		"approvals-approve-caller", "approvals-approve-none", "approvals-notify-same-keys", "callbacks-no-address", "file-tools-empty-list",
 		"callbacks-no-shared-keys", "jwt-beside-mode-keys", "jwt-claim-operator-twice", "jwt-claim-registered",
 		"jwt-claim-twice", "jwt-stale-if-error-below-refresh", "jwt-two-sources", "limits-replicas-not-stated", "threads-counted-alone",

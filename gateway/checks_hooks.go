@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/callgate/callgate/gateway/hook"
 	"github.com/callgate/callgate/gateway/hooks"
@@ -21,12 +22,19 @@ func hasCallHooks(c *Call) bool {
 // run. Redacted arguments are judged anew; where the application runs the call they are denied, since
 // it has the ones that the model wrote.
 func checkHooks(ctx context.Context, c *Call) error {
-	o := c.hooksBy().Run(ctx, hook.Call, c.parsed.Arguments)
-	c.callHooks = o.Redacted
+	by := c.hooksBy()
+	by.Label = func([]string) bool { return c.past != nil }
+	o := by.Run(ctx, hook.Call, c.parsed.Arguments)
+	c.callHooks = slices.Concat(o.Redacted, o.Labelled)
 	if o.Denied != nil {
 		c.callHooks, c.withheld = append(c.callHooks, o.Denied.Hook), true
 		return hooks.RefuseArguments(o.Denied)
 	}
+	defer func() {
+		if c.past != nil { // what was redacted is counted anew
+			c.past.own.Labels = hook.AddLabels(c.past.own.Labels, o.Labels...)
+		}
+	}()
 	if len(o.Redacted) == 0 {
 		return nil
 	}
@@ -67,7 +75,8 @@ func (c *Call) hooksBy() hooks.Config {
 
 func (k *Kernel) hooksBy(config *Config, mode Mode, of Subject, requestID string) hooks.Config {
 	return hooks.Config{
-		Set: config.Hooks, Runner: hook.Runner{Asker: k.deps.Hooks, Observer: k.deps.HookObserver, Now: k.deps.Now},
+		Unread: config.asked == nil || config.asked.labels == nil,
+		Set:    config.Hooks, Runner: hook.Runner{Asker: k.deps.Hooks, Observer: k.deps.HookObserver, Now: k.deps.Now},
 		Question: hook.Question{RequestID: requestID, Mode: string(mode), Agent: of.Agent, Workspace: of.Workspace, Project: of.Project},
 	}
 }
@@ -76,6 +85,9 @@ func (k *Kernel) hooksBy(config *Config, mode Mode, of Subject, requestID string
 func (c *Call) Hooks() *hooks.Results {
 	if c.results == nil && c.config.Hooks != nil && c.config.Hooks.Applies(hook.Result, c.subject.Agent, c.parsed.Name) {
 		c.results = &hooks.Results{Config: c.hooksBy(), Tool: c.WrittenName(), Reads: c.tool != nil && c.tool.Effect() == "read"}
+		if c.ledgerKeys().Thread != "" {
+			c.results.Label = c.results.Keep
+		}
 	}
 	return c.results
 }
@@ -88,5 +100,11 @@ func (a *Admission) Hooks() hooks.Request {
 	}
 	r := hooks.Request{Config: a.kernel.hooksBy(a.config(), ModeEnforce, a.request.Subject, a.request.ID)}
 	r.Question.Principal = a.principal
+	if a.labels != nil {
+		r.Label = func(labels []string) bool {
+			a.labels.add(labels)
+			return true
+		}
+	}
 	return r
 }

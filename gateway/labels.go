@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/callgate/callgate/gateway/hook"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/policy/boundary"
 	"github.com/callgate/callgate/registry"
@@ -13,6 +14,7 @@ import (
 type labels struct {
 	tools    [][]label // by the index of a tool; nil: it states none
 	defaults []string  // of tools that state none
+	hooks    *hook.Set // may add others
 }
 
 // label is one that a call of a tool adds.
@@ -22,9 +24,9 @@ type label struct {
 	unless   boundary.Lists // the hosts that do not bring it
 }
 
-// newLabels returns the labels of tools.
-func newLabels(tools *registry.Registry, defaults []string) *labels {
-	l := &labels{tools: make([][]label, tools.Len()), defaults: defaults}
+// newLabels returns the labels of tools, and of hooks.
+func newLabels(tools *registry.Registry, defaults []string, hooks *hook.Set) *labels {
+	l := &labels{tools: make([][]label, tools.Len()), defaults: defaults, hooks: hooks}
 	for _, entry := range tools.Entries() {
 		stated := entry.Labels()
 		if stated == nil || entry.Index() < 0 {
@@ -48,13 +50,13 @@ func (l *labels) stated(tool *registry.Entry) (of []label, ok bool) {
 	return of, of != nil
 }
 
-// adds reports whether a call of a tool may add a label.
-func (l *labels) adds(tool *registry.Entry) bool {
+// adds reports whether a call of a tool by an agent may add a label.
+func (l *labels) adds(agent string, tool *registry.Entry) bool {
 	of, ok := l.stated(tool)
-	return len(of) > 0 || !ok && len(l.defaults) > 0
+	return len(of) > 0 || !ok && len(l.defaults) > 0 || l.hooks.Labels(agent, tool.Name())
 }
 
-// of are the labels that a call of a tool adds; nil is a tool that nobody knows. Arguments that cannot be read
+// of are the labels that a call of a tool adds, but for those of hooks; nil is a tool that nobody knows. Arguments that cannot be read
 // are nil.
 func (l *labels) of(tool *registry.Entry, arguments func() map[string]any) (names []string) {
 	of, ok := l.stated(tool)

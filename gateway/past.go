@@ -43,7 +43,7 @@ func newAsked(s *Config) (*asked, error) {
 	}
 	a := &asked{}
 	if s.Policy.ReadsLabels() {
-		a.labels = newLabels(s.Tools, s.Threads.DefaultLabels)
+		a.labels = newLabels(s.Tools, s.Threads.DefaultLabels, s.Hooks)
 	}
 	var err error
 	if a.terms, err = history.NewTerms(terms, policy.Covers); err != nil {
@@ -68,7 +68,7 @@ func (a *asked) uses(rows *policy.Policy, of Subject, tool *registry.Entry) (boo
 	if a == nil {
 		return false, nil
 	}
-	if a.labels != nil && a.labels.adds(tool) || a.terms.Counts(tool.Name()) {
+	if a.labels != nil && a.labels.adds(of.Agent, tool) || a.terms.Counts(tool.Name()) {
 		return true, nil
 	}
 	reads, err := rows.Reads(of.Agent, of.Workspace, of.Project, tool.Name())
@@ -78,7 +78,7 @@ func (a *asked) uses(rows *policy.Policy, of Subject, tool *registry.Entry) (boo
 // needsThread reports whether a tool that uses threads cannot do without one: more is asked than what its caller has done.
 func (a *asked) needsThread(rows *policy.Policy, of Subject, tool *registry.Entry) (bool, error) {
 	ofThread := func(t history.Term) bool { return !t.Caller }
-	if a.labels != nil && a.labels.adds(tool) || slices.ContainsFunc(rows.Terms(), func(t history.Term) bool {
+	if a.labels != nil && a.labels.adds(of.Agent, tool) || slices.ContainsFunc(rows.Terms(), func(t history.Term) bool {
 		return ofThread(t) && policy.Covers(t.Tool, tool.Name())
 	}) {
 		return true, nil
@@ -555,18 +555,23 @@ func (c *Call) undo(r *audit.Record) {
 	}
 }
 
-// AddResult finds what the result of a call adds to its thread, before the call ends, and adds it, unless the ending does: of
-// calls and threads in one store. With an error the call must not end yet.
-func (c *Call) AddResult(ctx context.Context, outcome audit.Outcome, ending *store.Ending, result []byte) error {
-	if outcome != audit.Result || c.config.asked == nil || ending.Counted.Turn > 0 || c.ledgerKeys().Thread == "" {
+// AddResult finds what the result of a call, and the labels that hooks give to what its tool said, add to its thread, before the
+// call ends, and adds that, unless the ending does: of calls and threads in one store. With an error the call must not end yet.
+func (c *Call) AddResult(ctx context.Context, outcome audit.Outcome, ending *store.Ending, result []byte) (err error) {
+	labels := c.results.Labels()
+	if outcome != audit.Result && len(labels) == 0 || c.config.asked == nil || ending.Counted.Turn > 0 || c.ledgerKeys().Thread == "" {
 		return nil
 	}
-	adds, err := c.config.asked.terms.ResultAdds(c.parsed.Name, c.arguments(), c.kernel.deps.Secret(), c.kernel.deps.Now())
-	if limits := c.config.threadLimits(); err == nil && limits != nil && limits.Equal.Of(c.parsed.Name).Outcomes > 0 {
-		if adds.Equal, err = c.equalDigest(); err == nil {
-			adds.Result = c.kernel.deps.Secret().Digest(result)
+	var adds history.Adds
+	if outcome == audit.Result { // a failure is never counted as one
+		adds, err = c.config.asked.terms.ResultAdds(c.parsed.Name, c.arguments(), c.kernel.deps.Secret(), c.kernel.deps.Now())
+		if limits := c.config.threadLimits(); err == nil && limits != nil && limits.Equal.Of(c.parsed.Name).Outcomes > 0 {
+			if adds.Equal, err = c.equalDigest(); err == nil {
+				adds.Result = c.kernel.deps.Secret().Digest(result)
+			}
 		}
 	}
+	adds.Labels = labels
 	if err != nil {
 		return err
 	}

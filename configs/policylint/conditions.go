@@ -89,6 +89,11 @@ func (l *linter) labels() {
 			made[label] = true
 		}
 	}
+	for _, h := range l.Hooks.All() {
+		for _, label := range h.Labels {
+			made[label] = true
+		}
+	}
 	for _, r := range l.Policy.Rows() {
 		if a, err := condition.Analyze(r.When); r.When == "" || err != nil || !a.Past.Labels {
 			continue
@@ -109,7 +114,7 @@ func (l *linter) labels() {
 			l.add(LabelUnread, l.Files[0], 0, "no condition reads the label %s", label)
 		}
 		if !made[label] {
-			l.add(LabelUnadded, l.Files[0], 0, "no tool, server or default adds the label %s, so no thread has it", label)
+			l.add(LabelUnadded, l.Files[0], 0, "no tool, server, hook or default adds the label %s, so no thread has it", label)
 		}
 	}
 	if len(l.Threads.Labels) == 0 {

@@ -88,7 +88,7 @@ func (e *Executor) admitChoice(ctx context.Context, call *stored.Call, request C
 	}
 	var choice Choice
 	err := safe.Do(func() error {
-		left, ok, err := request.Choice.Edit(func(text string) (string, error) { return e.executions.Restore(call).Hooks().Text(ctx, text) })
+		left, ok, err := request.Choice.Edit(func(text string) (string, error) { return e.executions.Restore(call).Hooks().Early().Text(ctx, text) })
 		if choice = left; err == nil && !ok {
 			err = refusal.New(refusal.HookDenied, "A hook leaves nothing of this choice that can be shown.")
 		}

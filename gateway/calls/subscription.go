@@ -125,7 +125,7 @@ func (f *Follower) CheckAccess(ctx context.Context) error {
 // that they deny says only that: it may be the one that ends the subscription.
 func (e *Executor) hookEvent(ctx context.Context, call *stored.Call, event events.Event) events.Event {
 	err := safe.Do(func() (err error) {
-		event.Text, err = e.executions.Restore(call).Hooks().Text(ctx, event.Text)
+		event.Text, err = e.executions.Restore(call).Hooks().Early().Text(ctx, event.Text)
 		return err
 	})
 	if err != nil {

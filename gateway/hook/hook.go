@@ -1,7 +1,7 @@
 // Package hook holds the hooks of an operator: what each is asked about, what it answers, and the
 // patterns that find secrets. A hook sees the arguments of a call before it is decided (Call), the
-// result of a tool before anybody gets it (Result), and the text of a model (Text). It lets them pass, denies them, or replaces
-// texts in them. It never adds a permission, and in doubt it denies: a hook that fails, answers late
+// result of a tool before anybody gets it (Result), and the text of a model (Text). It lets them pass, denies them, replaces
+// texts in them, or labels the thread. It never adds a permission, and in doubt it denies: a hook that fails, answers late
 // or answers anything else than was agreed refuses.
 //
 // The package has no I/O. Package app asks the hooks that are programs of the operator.
@@ -36,6 +36,7 @@ type Action string
 const (
 	Deny   Action = "deny"
 	Redact Action = "redact"
+	Label  Action = "label"
 )
 
 // Hook is one hook of a configuration. It has patterns, or a callout. It is immutable.
@@ -48,6 +49,8 @@ type Hook struct {
 	Patterns      []*Pattern
 	OnMatch       Action // of patterns
 	Callout       *Callout
+	// Labels are those that a match adds to the thread (Label), or that the callout may name.
+	Labels []string
 	// MaxBytes bounds the value that it sees. A longer one is denied.
 	MaxBytes int
 }
@@ -82,6 +85,8 @@ type Answer struct {
 	Message string // of a denial, for the model; bounded, and nothing hides in it
 	// Redact are the JSON Pointers of the texts in the value that are to be replaced.
 	Redact []string
+	// Labels are added to the thread: some of those that the callout may name.
+	Labels []string
 }
 
 // Asker asks the callout of a hook. An error denies; it is for the operator.
@@ -93,6 +98,7 @@ type Asker interface {
 const (
 	Passed   = "passed"
 	Redacted = "redacted"
+	Labelled = "labelled"
 	Denied   = "denied"
 	Failed   = "failed" // it could not answer, and so it denied
 )
@@ -124,6 +130,13 @@ func (s *Set) All() []*Hook {
 // Applies reports whether a hook is to be run at a point of a tool for an agent.
 func (s *Set) Applies(at Point, agent, tool string) bool {
 	return s != nil && slices.ContainsFunc(s.hooks, func(h *Hook) bool { return h.applies(at, agent, tool) })
+}
+
+// Labels reports whether a hook may label what a tool is given by an agent, or what it answers.
+func (s *Set) Labels(agent, tool string) bool {
+	return s != nil && slices.ContainsFunc(s.hooks, func(h *Hook) bool {
+		return len(h.Labels) > 0 && (h.applies(Call, agent, tool) || h.applies(Result, agent, tool))
+	})
 }
 
 // At reports whether a hook is to be run at a point of any call.

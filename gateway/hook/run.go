@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,9 +16,11 @@ import (
 type Outcome struct {
 	// Value is the value as they leave it: the same bytes where nothing was redacted.
 	Value []byte
-	// Redacted are the names of the hooks that redacted, in their order.
-	Redacted []string
-	Denied   *Denial // nil: it passes
+	// Redacted are the names of the hooks that redacted, in their order, and Labelled of those that added Labels.
+	Redacted, Labelled []string
+	// Labels are those of a value that passes, each once.
+	Labels []string
+	Denied *Denial // nil: it passes
 }
 
 // Denial is a hook's refusal of a value.
@@ -50,7 +53,7 @@ func (r Runner) Run(ctx context.Context, s *Set, q Question, value []byte) Outco
 			continue
 		}
 		began := r.Now()
-		edited, denied := r.runOne(ctx, h, q, o.Value)
+		edited, labels, denied := r.runOne(ctx, h, q, o.Value)
 		verdict := Passed
 		switch {
 		case denied != nil && denied.Failed:
@@ -60,54 +63,78 @@ func (r Runner) Run(ctx context.Context, s *Set, q Question, value []byte) Outco
 		case string(edited) != string(o.Value):
 			verdict = Redacted
 			o.Redacted = append(o.Redacted, h.Name)
+		case len(labels) > 0:
+			verdict = Labelled
 		}
 		if r.Observer != nil {
 			r.Observer.HookEnded(h.Name, string(q.At), verdict, r.Now().Sub(began))
 		}
 		if denied != nil {
 			o.Denied, denied.Hook = denied, h.Name
+			o.Labels, o.Labelled = nil, nil // nobody gets it
 			return o
 		}
 		o.Value = edited
+		if len(labels) > 0 {
+			o.Labelled, o.Labels = append(o.Labelled, h.Name), AddLabels(o.Labels, labels...)
+		}
 	}
 	return o
 }
 
+// AddLabels returns labels with others, each once. A list that was returned before does not change.
+func AddLabels(labels []string, others ...string) []string {
+	for _, label := range others {
+		if !slices.Contains(labels, label) {
+			labels = append(slices.Clip(labels), label)
+		}
+	}
+	return labels
+}
+
 // runOne runs one hook. One that panics denies.
-func (r Runner) runOne(ctx context.Context, h *Hook, q Question, value []byte) (edited []byte, denied *Denial) {
+func (r Runner) runOne(ctx context.Context, h *Hook, q Question, value []byte) (edited []byte, labels []string, denied *Denial) {
 	defer safe.Catch(func(panicked error) { denied = failed(panicked) })
 	if len(value) > h.MaxBytes {
-		return nil, tooLong(h)
+		return nil, nil, tooLong(h)
 	}
 	if h.Callout == nil {
 		edited, err := find(value, h.Patterns, h.OnMatch == Redact, 0)
 		var match *matchError
 		switch {
+		case errors.As(err, &match) && h.OnMatch == Label:
+			return value, h.Labels, nil
 		case errors.As(err, &match):
-			return nil, matched(q.At, match.pattern, match.pointer)
+			return nil, nil, matched(q.At, match.pattern, match.pointer)
 		case err != nil:
-			return nil, failed(errors.New("the value cannot be read"))
+			return nil, nil, failed(errors.New("the value cannot be read"))
 		}
-		return edited, nil
+		return edited, nil, nil
 	}
 	if r.Asker == nil {
-		return nil, failed(errors.New("no callout can be asked here"))
+		return nil, nil, failed(errors.New("no callout can be asked here"))
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.Callout.Timeout)
 	defer cancel()
 	answer, err := r.Asker.Ask(ctx, h, q, value)
 	switch {
 	case err != nil:
-		return nil, failed(err)
+		return nil, nil, failed(err)
 	case answer.Deny:
-		return nil, &Denial{Reason: reason(answer.Message)}
-	case len(answer.Redact) == 0:
-		return value, nil
+		return nil, nil, &Denial{Reason: reason(answer.Message)}
+	}
+	for _, label := range answer.Labels {
+		if !slices.Contains(h.Labels, label) {
+			return nil, nil, failed(errors.New("it answers a label that is not one of its labels"))
+		}
+	}
+	if len(answer.Redact) == 0 {
+		return value, answer.Labels, nil
 	}
 	if edited, err = replaceAt(value, answer.Redact, "[redacted:"+h.Name+"]"); err != nil {
-		return nil, failed(err)
+		return nil, nil, failed(err)
 	}
-	return edited, nil
+	return edited, answer.Labels, nil
 }
 
 func tooLong(h *Hook) *Denial {

@@ -227,7 +227,7 @@ func (f *filter) runWhole(ctx context.Context, t *Texts) ([]window.Piece, *Denia
 	if !utf8.Valid(text) {
 		return nil, failed(errors.New("the text is no UTF-8"))
 	}
-	left, denied := t.runner.runOne(ctx, f.hook, t.question, strictjson.AppendQuote(nil, text))
+	left, _, denied := t.runner.runOne(ctx, f.hook, t.question, strictjson.AppendQuote(nil, text))
 	if denied != nil {
 		return nil, denied
 	}

@@ -23,10 +23,36 @@ type Results struct {
 	Tool  string
 	Reads bool
 
-	did []string // something to what the tool said
+	did    []string // something to what the tool said
+	labels []string
 }
 
-// Names are the hooks that denied or redacted what the tool said, each once.
+// Labels are those that the thread gets with what the tool said, each once.
+func (r *Results) Labels() []string {
+	if r == nil {
+		return nil
+	}
+	return r.labels
+}
+
+// Keep takes labels that the thread gets with what the tool said. It is a Label of Config.
+func (r *Results) Keep(labels []string) bool {
+	r.labels = hook.AddLabels(r.labels, labels...)
+	return true
+}
+
+// Early are the same hooks for what is passed on before a record says which labels it has, or without one: such labels are
+// not kept.
+func (r *Results) Early() *Results {
+	if r == nil {
+		return nil
+	}
+	own := *r
+	own.Label = nil
+	return &own
+}
+
+// Names are the hooks that denied, redacted or labelled what the tool said, each once.
 func (r *Results) Names() []string {
 	if r == nil {
 		return nil
@@ -112,6 +138,7 @@ func (r *Results) Beside(ctx context.Context, values ...any) error {
 func (r *Results) value(ctx context.Context, value []byte) ([]byte, error) {
 	o := r.Run(context.WithoutCancel(ctx), hook.Result, value)
 	r.note(o.Redacted...)
+	r.note(o.Labelled...)
 	if o.Denied == nil {
 		return o.Value, nil
 	}
@@ -150,9 +177,10 @@ func (r *Results) Filter() func(value []byte) ([]byte, bool) {
 	if r == nil {
 		return nil
 	}
+	early := r.Early()
 	return func(value []byte) ([]byte, bool) {
 		// The call still runs: what is noted is its own.
-		o := r.Run(context.Background(), hook.Result, value)
+		o := early.Run(context.Background(), hook.Result, value)
 		return o.Value, o.Denied == nil
 	}
 }

@@ -19,11 +19,19 @@ type Config struct {
 	Set      *hook.Set
 	Runner   hook.Runner
 	Question hook.Question
+	// Label takes the labels of a value that passes, before anybody gets it, and reports whether they are kept; nil: they
+	// are not. A value whose labels are not kept is denied, unless Unread says that no condition reads any.
+	Label  func(labels []string) bool
+	Unread bool
 }
 
 // Run runs the hooks of a point over a JSON value.
 func (a Config) Run(ctx context.Context, at hook.Point, value []byte) hook.Outcome {
-	return a.Runner.Run(ctx, a.Set, a.at(at), value)
+	o := a.Runner.Run(ctx, a.Set, a.at(at), value)
+	if len(o.Labels) > 0 && !a.Unread && (a.Label == nil || !a.Label(o.Labels)) {
+		o.Denied = &hook.Denial{Hook: o.Labelled[0], Reason: "it adds a label to the thread, which cannot be kept here"}
+	}
+	return o
 }
 
 // Text begins the hooks at texts over a text that comes in pieces; nil where there are none.

@@ -33,6 +33,7 @@ import (
 	"github.com/callgate/callgate/gateway/faces/native"
 	"github.com/callgate/callgate/gateway/faces/oxp"
 	"github.com/callgate/callgate/gateway/faces/responses"
+	"github.com/callgate/callgate/gateway/hook"
 	"github.com/callgate/callgate/gateway/threads"
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/identity"
@@ -61,8 +62,8 @@ const toolsFile = `tools:
   - {name: clock.now, labels: [], run: {type: demo}, input_schema: {type: object}}
 `
 
-// call is a call of a tool.
-type call struct{ tool, arguments string }
+// call is a call of a tool, and in a history what it has answered.
+type call struct{ tool, arguments, result string }
 
 // wire is the name of its tool on the wires of models.
 func (c call) wire() string { return strings.ReplaceAll(c.tool, ".", "_") }
@@ -74,7 +75,7 @@ type step struct {
 	thread, ancestors string
 	by                string
 	fails             bool
-	unlogged          bool // its decisions cannot be written down
+	unlogged          bool          // its decisions cannot be written down
 	later             time.Duration // than the step before
 	answers           string        // what its tools answer; empty: {}
 	brings            []call
@@ -86,6 +87,7 @@ type step struct {
 type story struct {
 	name    string
 	rows    []string
+	hooks   string // as hooks.yaml has them; empty: none
 	shared  bool
 	limits  string // of threads, as limits.yaml has them; empty: none
 	clocked bool   // some steps are later
@@ -112,6 +114,8 @@ func readStories(t *testing.T) (all []*story) {
 			s.shared = true
 		case word == "limits":
 			s.limits = rest
+		case word == "hooks":
+			s.hooks = rest
 		case word == "row":
 			if row, err := strconv.Unquote(strings.ReplaceAll(rest, `""`, `\"`)); err != nil {
 				t.Fatalf("line %d: %v", i+1, err)
@@ -119,7 +123,10 @@ func readStories(t *testing.T) (all []*story) {
 				s.rows = append(s.rows, row)
 			}
 		case word == "brings":
-			brings = append(brings, readCall(rest))
+			made, result, _ := strings.Cut(rest, " -> ")
+			c := readCall(made)
+			c.result = cmp.Or(result, "{}")
+			brings = append(brings, c)
 		default:
 			st := step{line: i + 1, thread: "t", by: "ada", brings: brings}
 			brings = nil
@@ -173,7 +180,7 @@ func readStories(t *testing.T) (all []*story) {
 
 func readCall(text string) call {
 	name, arguments, _ := strings.Cut(text, " ")
-	return call{name, arguments}
+	return call{tool: name, arguments: arguments}
 }
 
 // office is a gateway of all faces, whose model gives the answer of a step.
@@ -202,6 +209,25 @@ func (byName) Authenticate(name string) *identity.Principal {
 	return &identity.Principal{Name: name, Agents: []string{"Analyst"}, Workspace: "acme", Projects: []string{"alpha"}, OneThread: name == "one"}
 }
 
+// callout answers by a word that the value has.
+type callout struct{}
+
+func (callout) Ask(ctx context.Context, _ *hook.Hook, _ hook.Question, value []byte) (hook.Answer, error) {
+	has := func(word string) bool { return strings.Contains(string(value), word) }
+	switch {
+	case has("personal"):
+		return hook.Answer{Labels: []string{"customer"}}, nil
+	case has("foreign"):
+		return hook.Answer{Labels: []string{"untrusted"}}, nil
+	case has("slow"):
+		<-ctx.Done()
+		return hook.Answer{}, ctx.Err()
+	case has("panic"):
+		panic("the callout")
+	}
+	return hook.Answer{}, nil
+}
+
 func (o *office) time() time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -214,14 +240,19 @@ func open(t *testing.T, s *story, kept func(*testing.T, func() time.Time) *store
 	if s.shared {
 		unnamed = "shared"
 	}
-	c := facetest.Config(t, map[string]string{
+	files := map[string]string{
 		"callgate.yaml":   "registry: {files: [tools.yaml]}\napprovals: approvals.yaml\nthreads: {labels: [untrusted, customer], default_labels: [untrusted], unnamed: " + unnamed + "}\n",
 		"tools.yaml":      strings.ReplaceAll(toolsFile, "{type: demo}", cmp.Or(s.run, "{type: demo}")),
 		"approvals.yaml":  "rules: {one: {}}\nwait: 0s\n",
 		"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst], roots: [/w]}}}}\n",
 		"limits.yaml":     "{" + s.limits + "}\n",
 		"policy.csv":      strings.Join(s.rows, "\n") + "\n",
-	})
+	}
+	if s.hooks != "" {
+		files["callgate.yaml"] += "hooks: hooks.yaml\n"
+		files["hooks.yaml"] = "hooks: " + s.hooks + "\n"
+	}
+	c := facetest.Config(t, files)
 	o := &office{t: t, now: time.Now().Truncate(time.Hour), sessions: map[string]session{}, editors: map[string]*acptest.Editor{}}
 	ledger := kept(t, o.time)
 	var keptCalls interface {
@@ -254,6 +285,7 @@ func open(t *testing.T, s *story, kept func(*testing.T, func() time.Time) *store
 		Change: func(g *gateway.Config, d *calls.Deps) {
 			g.Identity, g.Limits.Threads, d.Ledger, d.Now = byName{}, c.Limits.Threads, ledger, o.time
 			d.Store, d.Approvals = keptCalls, keptCalls
+			d.Hooks = callout{}
 		},
 	})
 	terms, _, err := o.Executor.Config().Terms()
@@ -608,7 +640,7 @@ func chatRequest(s *step) string {
 	said := []string{`{"role":"user","content":"hi"}`}
 	for i, c := range s.brings {
 		said = append(said, fmt.Sprintf(`{"role":"assistant","tool_calls":[{"id":"h%d","type":"function","function":{"name":%q,"arguments":%s}}]}`, i, c.wire(), quoted(c.arguments)),
-			fmt.Sprintf(`{"role":"tool","tool_call_id":"h%d","content":"{}"}`, i))
+			fmt.Sprintf(`{"role":"tool","tool_call_id":"h%d","content":%s}`, i, quoted(c.result)))
 	}
 	return `"messages":[` + strings.Join(said, ",") + `],"tools":[` + s.tools(`{"type":"function","function":{"name":%q}}`) + `]}`
 }
@@ -617,7 +649,7 @@ func messagesRequest(s *step) string {
 	said := []string{`{"role":"user","content":"hi"}`}
 	for i, c := range s.brings {
 		said = append(said, fmt.Sprintf(`{"role":"assistant","content":[{"type":"tool_use","id":"h%d","name":%q,"input":%s}]}`, i, c.wire(), c.arguments),
-			fmt.Sprintf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"h%d","content":"{}"}]}`, i))
+			fmt.Sprintf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"h%d","content":%s}]}`, i, quoted(c.result)))
 	}
 	return `"max_tokens":9,"messages":[` + strings.Join(said, ",") + `],"tools":[` + s.tools(`{"name":%q,"input_schema":{"type":"object"}}`) + `]}`
 }
@@ -626,7 +658,7 @@ func responsesRequest(s *step) string {
 	said := []string{`{"role":"user","content":"hi"}`}
 	for i, c := range s.brings {
 		said = append(said, fmt.Sprintf(`{"type":"function_call","call_id":"h%d","name":%q,"arguments":%s}`, i, c.wire(), quoted(c.arguments)),
-			fmt.Sprintf(`{"type":"function_call_output","call_id":"h%d","output":"{}"}`, i))
+			fmt.Sprintf(`{"type":"function_call_output","call_id":"h%d","output":%s}`, i, quoted(c.result)))
 	}
 	return `"input":[` + strings.Join(said, ",") + `],"tools":[` + s.tools(`{"type":"function","name":%q,"parameters":{"type":"object"}}`) + `]}`
 }
@@ -756,7 +788,7 @@ func (o *office) tell(w way, s *step) (codes []string, answer *httptest.Response
 // next call, wherever and in whatever shape that came.
 func TestWhatNobodyJudgedLabels(t *testing.T) {
 	s := &story{rows: []string{`p, Analyst, *, files.write, "'untrusted' in thread.labels", deny`, "p, Analyst, *, *, , allow"}}
-	write := step{calls: []call{{"files.write", `{"path":"a"}`}}, thread: "t", by: "ada"}
+	write := step{calls: []call{{tool: "files.write", arguments: `{"path":"a"}`}}, thread: "t", by: "ada"}
 	const (
 		completed = `{"id":"resp_0","object":"response","created_at":7,"status":"completed","model":"m","output":[`
 		searched  = `{"id":"ws_1","type":"web_search_call","status":"completed","action":{"type":"search","query":"a"}}`
@@ -895,7 +927,7 @@ func TestOtherSpellingsOfAThread(t *testing.T) {
 				}
 				o := open(t, s, inMemory)
 				o.headers = headers
-				got, answer := o.tell(w, &step{calls: []call{{"files.write", `{"path":"a"}`}}, thread: "t", by: "ada"})
+				got, answer := o.tell(w, &step{calls: []call{{tool: "files.write", arguments: `{"path":"a"}`}}, thread: "t", by: "ada"})
 				if answer.Code != http.StatusBadRequest || len(got) > 0 || o.asked > 0 {
 					t.Errorf("%s: %d, %q: %s", w.name, answer.Code, got, answer.Body)
 				}
@@ -911,10 +943,10 @@ func TestAllowedLater(t *testing.T) {
 	native := way{asks: true, send: sendNative}
 	var ids []string
 	for i, of := range [][2]string{{"child", "root"}, {"root", ""}, {"other", ""}, {"child", "other"}} {
-		_, w := o.tell(native, &step{calls: []call{{"pay.refund", fmt.Sprintf(`{"amount":%d,"currency":"EUR"}`, i)}}, thread: of[0], ancestors: of[1], by: "ada"})
+		_, w := o.tell(native, &step{calls: []call{{tool: "pay.refund", arguments: fmt.Sprintf(`{"amount":%d,"currency":"EUR"}`, i)}}, thread: of[0], ancestors: of[1], by: "ada"})
 		ids = append(ids, o.allow(w))
 	}
-	fetch := &step{calls: []call{{"web.fetch", `{"url":"https://a.example/"}`}}, thread: "other", by: "ada"}
+	fetch := &step{calls: []call{{tool: "web.fetch", arguments: `{"url":"https://a.example/"}`}}, thread: "other", by: "ada"}
 	if got, w := o.tell(native, fetch); !slices.Equal(got, []string{""}) {
 		t.Errorf("%q %s", got, w.Body)
 	}
@@ -941,7 +973,7 @@ func TestTwoAtOnce(t *testing.T) {
 			for i, ledger := range ledgers(t, n) {
 				o := open(t, s, func(*testing.T, func() time.Time) *store.Engine { return ledger })
 				both.Go(func() {
-					codes[i], _ = o.tell(w, &step{calls: []call{{"pay.refund", `{"amount":300,"currency":"EUR"}`}}, thread: "t", by: "ada"})
+					codes[i], _ = o.tell(w, &step{calls: []call{{tool: "pay.refund", arguments: `{"amount":300,"currency":"EUR"}`}}, thread: "t", by: "ada"})
 				})
 			}
 			both.Wait()
