@@ -51,7 +51,7 @@ func (a *Assumed) MadeBy(saw string) (steps []string) {
 // Assume returns what steps leave behind, by what the conditions of the configuration ask: steps in the order of their
 // times, up to now.
 func (k *Kernel) Assume(steps []Step, now time.Time) (*Assumed, error) {
-	s, secret := k.config.Load(), k.deps.Secret()
+	s := k.config.Load()
 	began := now
 	if len(steps) > 0 {
 		began = steps[0].At
@@ -67,22 +67,13 @@ func (k *Kernel) Assume(steps []Step, now time.Time) (*Assumed, error) {
 			a.past.Thread = a.past.Thread.Apply(history.Adds{At: of.At, Call: of.Name, Labels: of.Labels}, false)
 			continue
 		}
-		adds, err := s.asked.terms.Adds(of.Tool, of.Arguments, secret, of.At)
+		adds, result, _, err := k.Adds(of)
 		if err != nil {
 			return nil, err
-		}
-		if adds.Call = of.Name; s.asked.labels != nil {
-			tool, _ := s.Tools.Lookup(of.Tool)
-			adds.Labels = s.asked.labels.of(tool, func() map[string]any { return of.Arguments })
 		}
 		a.past.Thread, a.past.Caller = a.past.Thread.Apply(adds, false), a.past.Caller.Apply(adds, true)
 		a.made = append(a.made, adds)
 		if of.Ended {
-			result, err := s.asked.terms.ResultAdds(of.Tool, of.Arguments, secret, of.At)
-			if err != nil {
-				return nil, err
-			}
-			result.Call = of.Name
 			a.past.Thread = a.past.Thread.Apply(result, false)
 			a.made = append(a.made, result)
 		}
@@ -90,13 +81,48 @@ func (k *Kernel) Assume(steps []Step, now time.Time) (*Assumed, error) {
 	return a, nil
 }
 
-// CheckAfter is Check in a thread that has done something before.
-func (k *Kernel) CheckAfter(ctx context.Context, request Request, assumed *Assumed) Report {
+// Adds are what the call of a step adds to its thread and its caller, and what its result adds then, by what the conditions of
+// the configuration ask. known is false where that depends on arguments that nobody has, which are nil.
+func (k *Kernel) Adds(of *Step) (call, result history.Adds, known bool, err error) {
+	s, secret := k.config.Load(), k.deps.Secret()
+	if s.asked == nil {
+		return call, result, true, nil
+	}
+	if call, err = s.asked.terms.Adds(of.Tool, of.Arguments, secret, of.At); err == nil {
+		result, err = s.asked.terms.ResultAdds(of.Tool, of.Arguments, secret, of.At)
+	}
+	call.Call, result.Call = of.Name, of.Name
+	known = of.Arguments != nil || !s.asked.terms.NeedArguments(of.Tool)
+	if s.asked.labels != nil {
+		tool, _ := s.Tools.Lookup(of.Tool)
+		call.Labels = s.asked.labels.of(tool, func() map[string]any {
+			known = known && of.Arguments != nil
+			return of.Arguments
+		})
+	}
+	return call, result, known, err
+}
+
+// AssumePast returns a past that somebody else has put together, by Adds. Of states that are whole all is known.
+func (k *Kernel) AssumePast(past history.Past) *Assumed {
+	if asked := k.config.Load().asked; asked != nil {
+		past.Keeping = asked.fresh
+	}
+	return &Assumed{past: past}
+}
+
+// ReadsPast reports whether the conditions of the configuration ask what was done before.
+func (k *Kernel) ReadsPast() bool { return k.config.Load().asked != nil }
+
+// CheckAfter is Check in a thread that has done something before. known is false where conditions have asked what is not known
+// of it.
+func (k *Kernel) CheckAfter(ctx context.Context, request Request, assumed *Assumed) (report Report, known bool) {
 	d := k.openBy(k.config.Load(), request, ModeCall, nil)
 	d.judgement.past = &past{kept: assumed.past}
-	report := d.check(ctx, judge)
+	report = d.check(ctx, judge)
 	report.Thread = ""
-	return report
+	p := d.calls[0].past
+	return report, p == nil || !p.lacks
 }
 
 // ViewAfter is the past as the conditions of a call may ask it, for a request to the policy; nil: they ask nothing.

@@ -72,7 +72,7 @@ func (c *Call) permit(ctx context.Context, arguments map[string]any) (policy.Dec
 	}
 	r.Past = c.view(c.judgement.past.kept)
 	d, err := permit(ctx, r)
-	c.past.saw = r.Past.Saw()
+	c.past.saw, c.past.lacks = r.Past.Saw(), r.Past.Lacks()
 	return d, err
 }
 

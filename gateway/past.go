@@ -103,6 +103,7 @@ type past struct {
 type inPast struct {
 	own      history.Adds
 	saw      []string
+	lacks    bool           // conditions have asked what is not kept
 	refused  error          // at the reservation of its answer
 	asksAnew bool           // since people are asked by a rule that was not asked before
 	reserved store.Reserved // what it has added, with the labels that the conversation has brought

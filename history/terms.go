@@ -2,6 +2,7 @@ package history
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -70,6 +71,11 @@ func (t *Terms) term(id ID) *counted {
 
 // Counts reports whether a term counts the calls or the results of a tool.
 func (t *Terms) Counts(tool string) bool { return len(t.of(tool)) > 0 }
+
+// NeedArguments reports whether a term that counts the calls or the results of a tool reads their arguments.
+func (t *Terms) NeedArguments(tool string) bool {
+	return slices.ContainsFunc(t.of(tool), func(c *counted) bool { return c.Member != "" || len(c.Keys) > 0 })
+}
 
 // of returns the terms that count a tool.
 func (t *Terms) of(tool string) []*counted {

@@ -46,6 +46,7 @@ type View struct {
 	before []Adds
 	own    Adds
 	saw    []string
+	lacks  bool
 }
 
 // NewView returns the view of one call: of what is kept, of what the calls of the same answer before it add, and of what
@@ -63,6 +64,7 @@ func (v *View) Labels() ([]string, error) {
 	}
 	s := v.past.Thread
 	if s == nil || s.Partial || len(s.gaps) > 0 {
+		v.lacks = true
 		v.note(sawLabels + inexactText)
 		return nil, ErrUnknown
 	}
@@ -108,6 +110,7 @@ func (v *View) value(c *counted, key uint64) int64 {
 		s = v.past.Caller
 	}
 	if !v.past.knows(s, c) {
+		v.lacks = true
 		return inexact
 	}
 	n, ok := s.value(c, key, v.past.Now)
@@ -161,6 +164,9 @@ func (v *View) note(text string) {
 		v.saw = slices.Insert(v.saw, i, text)
 	}
 }
+
+// Lacks reports whether it was asked what is not kept. What was added, and is more than can be told, is not that.
+func (v *View) Lacks() bool { return v == nil || v.lacks }
 
 // Saw are the answers that the view has given, each once, in the order of their texts: thread.calls('pay')=3,
 // thread.labels=customer,untrusted; what was not known is a question mark.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -177,7 +178,7 @@ func recordedCalls(ctx context.Context, e env, old, now *configs.Config) *lab.Re
 	if files, _ := filepath.Glob(filepath.Join(places[0], "audit*.jsonl")); len(files) == 0 { // the pattern is well formed
 		return nil
 	}
-	r, err := lab.NewReplay(now.Rules(), old.Rules(), keptConfigs(e, old))
+	r, err := lab.NewReplay(now.Rules(), old.Rules(), keptConfigs(e, old), logOf(old, time.Time{}))
 	if err == nil {
 		err = verifyChains(e, places, true)
 	}

@@ -60,6 +60,9 @@ they passed the schema and the boundaries; if these differ now from those of the
 that judged them, which serve keeps in data_dir/configs, they are undecided. Where it
 is not kept they are taken as they were, and that is said.
 
+Conditions that ask what was done before are answered by the calls that the log says were let through by then,
+also before --since. Where the log does not have it all, a call is not judged.
+
 The caller, the rate of calls and the state of tools are not judged again: a call that
 was refused for them counts as allowed before. Paths are judged by this machine's files.
 
@@ -120,7 +123,7 @@ func runReplay(ctx context.Context, e env, f replayFlags) error {
 			return err
 		}
 	}
-	r, err := lab.NewReplay(config.Rules(), baseline.Rules(), keptConfigs(e, config))
+	r, err := lab.NewReplay(config.Rules(), baseline.Rules(), keptConfigs(e, config), logOf(config, q.Since))
 	if err != nil {
 		return cli.InternalError{Err: err}
 	}
@@ -141,6 +144,11 @@ func runReplay(ctx context.Context, e env, f replayFlags) error {
 		return cli.ErrRefused
 	}
 	return nil
+}
+
+// logOf is what a configuration says of the log that was written under it.
+func logOf(c *configs.Config, since time.Time) lab.Log {
+	return lab.Log{Since: since, Anonymous: c.Auth.Mode == configs.AuthNone, Idle: c.Threads.Idle, KeepLabels: c.Threads.KeepLabels}
 }
 
 // keptConfigs returns the configurations that are kept in the data folder of one, by digest; nil
@@ -199,14 +207,23 @@ func replayLogs(ctx context.Context, e env, r *lab.Replay, places []string, q se
 		return fmt.Errorf("cannot read the audit log: %w", err)
 	}
 	defer func() { err = errors.Join(err, logs.Close()) }()
+	if r.OnThreads() {
+		q.Since = time.Time{} // those before are what was done before
+	}
 	s := newLogSearch(e)
+	began, faults := map[int]bool{}, false
 	for found, err := range logs.Records(ctx, q, search.Options{OnRead: s.Read}) {
 		if err != nil {
 			if err := s.Failed(err); err != nil {
 				return err
 			}
+			faults = true
 			continue
 		}
+		if faults || !began[found.Log] && found.Seq > 1 {
+			r.Lose(found.Time)
+		}
+		began[found.Log], faults = true, false
 		if err := r.Add(ctx, &found.Record); err != nil {
 			return cli.InternalError{Err: err}
 		}
@@ -285,6 +302,9 @@ func replayHead(e env, s lab.ReplaySummary) {
 		fmt.Fprintf(e.Stdout, ", %s to %s", s.From.UTC().Format(time.DateTime), s.Until.UTC().Format(time.DateTime))
 	}
 	fmt.Fprintf(e.Stdout, ", gateways: %d; %d judged again, %d not\n", s.Gateways, s.Decided, s.Decisions-s.Decided)
+	if s.OnThreads {
+		fmt.Fprintln(e.Stdout, "  each on what its thread and its caller had done when it was made, not on what they would have done")
+	}
 	for _, reason := range slices.Sorted(maps.Keys(s.Undecided)) {
 		fmt.Fprintf(e.Stdout, "  not judged %d: %s\n", s.Undecided[reason], reason)
 	}

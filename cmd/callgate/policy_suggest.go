@@ -122,7 +122,7 @@ func checkSuggestion(ctx context.Context, e env, logs *search.Logs, present, nex
 	if r.Verdict != compare.Narrower && r.Verdict != compare.Equivalent {
 		return failed("it is %s", r.Verdict)
 	}
-	again, err := lab.NewReplay(next.Rules(), present.Rules(), nil)
+	again, err := lab.NewReplay(next.Rules(), present.Rules(), nil, logOf(present, time.Time{}))
 	if err != nil {
 		return failed("%w", err)
 	}
@@ -165,7 +165,7 @@ func sameWithoutArguments(ctx context.Context, a, b *policy.Policy, r policy.Req
 	return outlook == policy.WillDeny, err
 }
 
-// eachRecord reads the decisions of logs.
+// eachRecord reads logs.
 func eachRecord(ctx context.Context, e env, logs *search.Logs, add func(context.Context, *audit.Record) error) error {
 	s := newLogSearch(e)
 	for found, err := range logs.Records(ctx, search.Query{}, search.Options{OnRead: s.Read}) {
@@ -173,9 +173,6 @@ func eachRecord(ctx context.Context, e env, logs *search.Logs, add func(context.
 			if err := s.Failed(err); err != nil {
 				return err
 			}
-			continue
-		}
-		if found.Event != audit.Decision {
 			continue
 		}
 		if err := add(ctx, &found.Record); err != nil {
@@ -198,7 +195,7 @@ type recordedUse struct {
 // useOf is the call of a decision, as far as the policy is asked about it, and whether all is known that
 // the policy reads of it: the log shows no past. It is not ok where no policy was asked.
 func useOf(c *configs.Config, r *audit.Record) (request policy.Request, known, ok bool) {
-	if r.Verdict == audit.Text || r.Tool == "" {
+	if r.Event != audit.Decision || r.Verdict == audit.Text || r.Tool == "" {
 		return request, false, false
 	}
 	if r.Verdict == audit.Refused && (r.Stage == refusal.Request || r.Stage == refusal.Identity || r.Stage == refusal.Parse) {

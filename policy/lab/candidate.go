@@ -153,7 +153,8 @@ func servedJudgement(s gateway.ShadowJudgement) (Judgement, bool) {
 	}
 	switch s.Refusal.Stage {
 	case refusal.Schema, refusal.Permission, refusal.Workspace, refusal.Project:
-		return Judgement{Verdict: Refused, Code: s.Refusal.Code}, !slices.Contains([]refusal.Code{refusal.ToolQuarantined, refusal.ToolStarting, refusal.Stopped, refusal.StoreUnavailable}, s.Refusal.Code)
+		return Judgement{Verdict: Refused, Code: s.Refusal.Code}, !slices.Contains([]refusal.Code{refusal.ToolQuarantined, refusal.ToolStarting, refusal.Stopped, refusal.StoreUnavailable,
+			refusal.ThreadRequired, refusal.ThreadClosed, refusal.ThreadsFull, refusal.ThreadsUnavailable}, s.Refusal.Code)
 	case refusal.Approval, refusal.Log, refusal.Execute, refusal.Wrap:
 		return j, true
 	}

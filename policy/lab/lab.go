@@ -112,7 +112,10 @@ func NewJudge(config *gateway.Config) (*Judge, error) {
 // or executed. Paths in arguments are judged by the files of this machine.
 func (j *Judge) Judge(ctx context.Context, c Call) Judgement {
 	if c.Past != nil {
-		return judgementOf(j.kernel.CheckAfter(ctx, c.request(), c.Past))
+		report, known := j.kernel.CheckAfter(ctx, c.request(), c.Past)
+		judged := judgementOf(report)
+		judged.NeedsPast = !known
+		return judged
 	}
 	judged := judgementOf(j.kernel.Check(ctx, c.request()))
 	if reachedPolicy(judged) {

@@ -43,6 +43,8 @@ func judged(r *audit.Record) (recorded, string) {
 			return d, "the tool was quarantined"
 		case refusal.Stopped, refusal.StoreUnavailable:
 			return d, "an operator had stopped it"
+		case refusal.ThreadRequired, refusal.ThreadClosed, refusal.ThreadsFull, refusal.ThreadsUnavailable:
+			return d, "it had no thread, or one that nothing could be added to"
 		}
 		// The policy may be asked before the schema.
 		d.Verdict, d.Code, d.schema, d.bounds = Refused, r.Code, notShown, notShown

@@ -37,7 +37,9 @@ type ReplaySummary struct {
 	Undecided map[string]int `json:"undecided"` // by reason
 	Outside   map[string]int `json:"outside"`   // decisions that no rule of the configuration made, by reason
 	Texts     int            `json:"texts"`     // plain text, which has no call
-	Assumed   int            `json:"assumed"`   // judged by what the log shows of schemas and boundaries
+	// OnThreads says that conditions ask what was done before: each call is judged on that as it was then.
+	OnThreads bool `json:"on_threads,omitempty"`
+	Assumed   int  `json:"assumed"` // judged by what the log shows of schemas and boundaries
 	// NotKept counts the configurations that made decisions and could not be had, as far as they
 	// were looked for.
 	NotKept     int            `json:"configs_not_kept"`
@@ -51,7 +53,8 @@ type ReplaySummary struct {
 // Replay judges the decisions of an audit log again, one after another: the checks schema,
 // permission, workspace and project. The caller and the rate of calls are not judged again; a
 // refusal for a limit, or because the log or the engine failed, counts as a call that the
-// configuration allowed.
+// configuration allowed. Conditions that ask what was done before are answered by what the calls let through had done by
+// then, in the log, whatever the configuration would have said to them.
 //
 // A log that keeps no arguments still decides all that does not depend on them; the rest is
 // undecided, with the reason, and never guessed. A Replay keeps one group for each kind of change, at
@@ -59,6 +62,7 @@ type ReplaySummary struct {
 type Replay struct {
 	baseline, now *side // baseline is nil: against what the log says
 	kept          func(digest string) *gateway.Config
+	log           Log
 	judges        map[string]*side // those that made the decisions, by digest; nil where one is not kept
 	groups        map[ReplayGroup]*ReplayGroup
 	order         []*ReplayGroup
@@ -67,32 +71,64 @@ type Replay struct {
 	summary       ReplaySummary
 }
 
+// Log is what the configuration that an audit log was written under says of it.
+type Log struct {
+	Since     time.Time // decisions before are not judged: they are only what was done before
+	Anonymous bool      // it asked for no credentials, so that all callers are one
+	// Idle is after how long the counts of a thread were over, and KeepLabels after how long its labels were; 0: never.
+	Idle, KeepLabels time.Duration
+}
+
 // NewReplay returns a replay by a configuration, against a baseline; nil is what the log says. Kept
 // gives the configuration of a digest, or nil: with it the log's findings on schemas and boundaries
 // are only used where these are the same. A configuration that cannot judge is an error.
-func NewReplay(now, baseline *gateway.Config, kept func(digest string) *gateway.Config) (*Replay, error) {
+func NewReplay(now, baseline *gateway.Config, kept func(digest string) *gateway.Config, log Log) (*Replay, error) {
 	r := &Replay{
-		kept: kept, judges: map[string]*side{},
+		kept: kept, log: log, judges: map[string]*side{},
 		groups: map[ReplayGroup]*ReplayGroup{}, gateways: map[string]bool{}, rows: map[string]int{},
 		summary: ReplaySummary{Undecided: map[string]int{}, Outside: map[string]int{}, Changes: map[Change]int{}, Configs: map[string]int{}},
 	}
 	var err error
-	if r.now, err = newSide(now); err != nil {
+	if r.now, err = newSide(now, log); err != nil {
 		return nil, err
 	}
 	if baseline != nil {
-		if r.baseline, err = newSide(baseline); err != nil {
+		if r.baseline, err = newSide(baseline, log); err != nil {
 			return nil, err
 		}
 	}
+	r.summary.OnThreads = r.now.past != nil || r.baseline != nil && r.baseline.past != nil
 	return r, nil
 }
 
-// Add judges the decision of a record; other events are passed over. The error is that of the
-// context, or of a configuration that does not answer.
+// OnThreads reports whether a configuration asks what was done before: then Add needs all records from the beginning of the log.
+func (r *Replay) OnThreads() bool { return r.summary.OnThreads }
+
+// Lose says that records before a time are missing.
+func (r *Replay) Lose(at time.Time) {
+	for _, s := range []*side{r.now, r.baseline} {
+		if s != nil && s.past != nil {
+			s.past.lose(at)
+		}
+	}
+}
+
+// Add judges the decision of a record; other events are only what was done before. Records come in the order of their logs. The
+// error is that of the context, or of a configuration that does not answer.
 func (r *Replay) Add(ctx context.Context, record *audit.Record) error {
+	if err := r.decision(ctx, record); err != nil {
+		return err
+	}
+	if err := r.now.add(record); err != nil {
+		return err
+	}
+	return r.baseline.add(record)
+}
+
+// decision judges the decision of a record.
+func (r *Replay) decision(ctx context.Context, record *audit.Record) error {
 	switch {
-	case record.Event != audit.Decision:
+	case record.Event != audit.Decision || record.Time.Before(r.log.Since):
 		return nil
 	case record.Verdict == audit.Text:
 		r.summary.Texts++
@@ -210,7 +246,7 @@ func (r *Replay) judgeOf(digest string) (*side, error) {
 		judge = r.now
 	} else if c := r.kept(digest); c != nil {
 		var err error
-		if judge, err = newSide(c); err != nil {
+		if judge, err = newSide(c, r.log); err != nil {
 			return nil, err
 		}
 	} else {

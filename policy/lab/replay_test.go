@@ -199,7 +199,7 @@ func TestReplayIsJudging(t *testing.T) {
 
 func startReplay(t testing.TB, now, baseline *configs.Config) *lab.Replay {
 	t.Helper()
-	r, err := lab.NewReplay(now.Rules(), baseline.Rules(), nil)
+	r, err := lab.NewReplay(now.Rules(), baseline.Rules(), nil, lab.Log{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,7 +282,7 @@ func TestKeptJudge(t *testing.T) {
 				t.Errorf("asked for %s", digest)
 			}
 			return old.Rules()
-		})
+		}, lab.Log{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -360,7 +360,7 @@ func BenchmarkAdd(b *testing.B) {
 
 // A configuration that was kept and has gone is counted, once for all its decisions.
 func TestKeptJudgeHasGone(t *testing.T) {
-	r, err := lab.NewReplay(configuration(t, rows[:1]).Rules(), nil, func(string) *gateway.Config { return nil })
+	r, err := lab.NewReplay(configuration(t, rows[:1]).Rules(), nil, func(string) *gateway.Config { return nil }, lab.Log{})
 	if err != nil {
 		t.Fatal(err)
 	}

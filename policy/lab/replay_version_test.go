@@ -43,7 +43,7 @@ func TestLowerVersion(t *testing.T) {
 		{"0.9.0", `{"y":"1"}`, 1}, // is not there any more
 		{"1.0.0", `{"z":"1"}`, 1}, // refused by both
 	} {
-		r, err := lab.NewReplay(c.Rules(), c.Rules(), nil)
+		r, err := lab.NewReplay(c.Rules(), c.Rules(), nil, lab.Log{})
 		if err != nil {
 			t.Fatal(err)
 		}

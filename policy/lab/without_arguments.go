@@ -16,7 +16,7 @@ const (
 	Redacted    = "secret arguments are not in the log"
 	Unreadable  = "the arguments cannot be read"
 	Versions    = "the tool has several versions, and the log does not say which was asked for"
-	NeedsPast   = "the policy reads what the thread or the caller did before, which is not judged again"
+	NeedsPast   = "the thread's history is not in the log"
 )
 
 // side is one of the configurations, with what was judged without arguments before.
@@ -24,6 +24,7 @@ type side struct {
 	config *gateway.Config
 	judge  *Judge
 	known  map[class]foreseen
+	past   *threads // nil: no condition asks it
 }
 
 // class is what a judgement without arguments depends on.
@@ -38,12 +39,34 @@ type foreseen struct {
 // maxClasses bounds the judgements that are kept.
 const maxClasses = 100_000
 
-func newSide(c *gateway.Config) (*side, error) {
+func newSide(c *gateway.Config, log Log) (*side, error) {
 	judge, err := NewJudge(c)
 	if err != nil {
 		return nil, err
 	}
-	return &side{config: c, judge: judge, known: map[class]foreseen{}}, nil
+	s := &side{config: c, judge: judge, known: map[class]foreseen{}}
+	if judge.kernel.ReadsPast() {
+		s.past = newThreads(judge.kernel, log)
+	}
+	return s, nil
+}
+
+// add adds a record to the past of its thread.
+func (s *side) add(r *audit.Record) error {
+	if s == nil || s.past == nil {
+		return nil
+	}
+	return s.past.add(r, s.arguments(r))
+}
+
+// arguments are those of a recorded call; nil: nobody has them.
+func (s *side) arguments(r *audit.Record) map[string]any {
+	if s.hides(r) != "" {
+		return nil
+	}
+	value, _ := parser.ReadValue(r.Arguments, s.config.Output.MaxDepth)
+	arguments, _ := value.(map[string]any)
+	return arguments
 }
 
 // decide judges a recorded call. Where its arguments are hidden, for the reason given, all but
@@ -51,13 +74,21 @@ func newSide(c *gateway.Config) (*side, error) {
 // where it was.
 func (s *side) decide(ctx context.Context, r *audit.Record, hidden string) (Judgement, string, error) {
 	if hidden == "" {
-		j := s.judgeVersion(ctx, r, "")
+		var past *gateway.Assumed
+		if s.past != nil {
+			before, err := s.past.past(r, s.arguments(r))
+			if err != nil {
+				return Judgement{}, "", err
+			}
+			past = s.judge.kernel.AssumePast(before)
+		}
+		j := s.judgeVersion(ctx, r, "", past)
 		if j.NeedsPast {
 			return Judgement{}, NeedsPast, ctx.Err()
 		}
 		if s.hasLowerVersion(r) {
 			// The call may have asked for it, or been made when it was the highest.
-			if lower := s.judgeVersion(ctx, r, r.ToolVersion); lower.Verdict != j.Verdict || lower.Code != j.Code {
+			if lower := s.judgeVersion(ctx, r, r.ToolVersion, past); lower.Verdict != j.Verdict || lower.Code != j.Code {
 				return Judgement{}, Versions, ctx.Err()
 			}
 		}
@@ -81,8 +112,8 @@ func (s *side) decide(ctx context.Context, r *audit.Record, hidden string) (Judg
 }
 
 // judgeVersion judges a recorded call of a version of its tool; "" is the highest.
-func (s *side) judgeVersion(ctx context.Context, r *audit.Record, version string) Judgement {
-	return s.judge.Judge(ctx, Call{Agent: r.Agent, Workspace: r.Workspace, Project: r.Project, Tool: r.Tool, Version: version, Arguments: r.Arguments})
+func (s *side) judgeVersion(ctx context.Context, r *audit.Record, version string, past *gateway.Assumed) Judgement {
+	return s.judge.Judge(ctx, Call{Agent: r.Agent, Workspace: r.Workspace, Project: r.Project, Tool: r.Tool, Version: version, Arguments: r.Arguments, Past: past})
 }
 
 // hasLowerVersion reports whether the recorded version of a tool is still there, and is not the

@@ -42,6 +42,7 @@ import (
 	"github.com/callgate/callgate/internal/testkit/corpora"
 	"github.com/callgate/callgate/internal/testkit/facetest"
 	"github.com/callgate/callgate/internal/testkit/redistest"
+	"github.com/callgate/callgate/policy/lab"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/store/approval"
@@ -187,6 +188,7 @@ func readCall(text string) call {
 type office struct {
 	*facetest.Fixture
 	t     *testing.T
+	rules *gateway.Config
 	mu    sync.Mutex
 	step  *step
 	asked int      // how often the model was asked for the step
@@ -253,7 +255,7 @@ func open(t *testing.T, s *story, kept func(*testing.T, func() time.Time) *store
 		files["hooks.yaml"] = "hooks: " + s.hooks + "\n"
 	}
 	c := facetest.Config(t, files)
-	o := &office{t: t, now: time.Now().Truncate(time.Hour), sessions: map[string]session{}, editors: map[string]*acptest.Editor{}}
+	o := &office{t: t, rules: c.Rules(), now: time.Now().Truncate(time.Hour), sessions: map[string]session{}, editors: map[string]*acptest.Editor{}}
 	ledger := kept(t, o.time)
 	var keptCalls interface {
 		calls.Store
@@ -283,7 +285,7 @@ func open(t *testing.T, s *story, kept func(*testing.T, func() time.Time) *store
 			return tool.Result{Body: []byte(cmp.Or(o.step.answers, `{}`)), JSON: true}, nil
 		}),
 		Change: func(g *gateway.Config, d *calls.Deps) {
-			g.Identity, g.Limits.Threads, d.Ledger, d.Now = byName{}, c.Limits.Threads, ledger, o.time
+			g.Identity, g.Limits.Threads, d.Ledger, d.Now, d.RecordContent = byName{}, c.Limits.Threads, ledger, o.time, audit.Arguments
 			d.Store, d.Approvals = keptCalls, keptCalls
 			d.Hooks = callout{}
 		},
@@ -897,8 +899,34 @@ func tellAll(t *testing.T, stories []*story, kept func(*testing.T, func() time.T
 						t.Errorf("%s, line %d: %q, want %q: %s", w.name, st.line, got, want, answer.Body)
 					}
 				}
+				// The log does not say which call of an answer was refused, nor that a call answers what its tool has asked, and
+				// hooks are not asked again.
+				if w.run != asksFirst && !slices.ContainsFunc(s.steps, func(s step) bool {
+					return s.code != "" && len(s.calls) > 1 || s.unlogged || s.code == string(refusal.HookDenied)
+				}) {
+					o.replay(w.name)
+				}
 			}
 		})
+	}
+}
+
+// replay judges the calls of the story again: on what their threads had done, each comes out as it did.
+func (o *office) replay(way string) {
+	replay, err := lab.NewReplay(o.rules, nil, nil, lab.Log{Idle: 7 * 24 * time.Hour, KeepLabels: 30 * 24 * time.Hour})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	for _, r := range o.Journal.Records() {
+		if err := replay.Add(o.t.Context(), &r); err != nil {
+			o.t.Fatal(err)
+		}
+	}
+	for _, g := range replay.Groups() {
+		o.t.Errorf("%s: replayed: %+v", way, g)
+	}
+	if s := replay.Summary(); len(s.Undecided) > 0 {
+		o.t.Errorf("%s: not replayed: %v", way, s.Undecided)
 	}
 }
 
