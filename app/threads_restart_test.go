@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/internal/testkit/facetest"
@@ -31,23 +32,15 @@ func TestThreadsOverRestarts(t *testing.T) {
 	started := func(t *testing.T, do func(call func(thread string) refusal.Code)) {
 		t.Helper()
 		counted = telemetry.New()
-		r, err := Open(t.Context(), c, nil, Options{Logger: slog.New(slog.DiscardHandler), Wait: time.Minute, Metrics: counted})
-		if err != nil {
-			t.Fatal(err)
-		}
-		do(func(thread string) refusal.Code {
-			o := r.Executor.Handle(context.Background(), gateway.Request{
-				Subject: gateway.Subject(c.Defaults), Thread: thread,
-				Inputs: []gateway.Input{{Completion: []byte(`{"tool":{"name":"math.evaluate","arguments":{"expression":"1+1"}}}`)}},
-			}, "")
-			if o.Refusal != nil {
-				said = o.Refusal.Message
-			}
-			return codeOf(o)
+		untilClosed(t, c, counted, func(r *Runtime) {
+			do(func(thread string) refusal.Code {
+				o := evaluate(r, thread, "1+1")
+				if o.Refusal != nil {
+					said = o.Refusal.Message
+				}
+				return codeOf(o)
+			})
 		})
-		if err := r.Close(); err != nil {
-			t.Fatal(err)
-		}
 	}
 	expect := func(got, want refusal.Code) {
 		t.Helper()
@@ -86,6 +79,95 @@ func TestThreadsOverRestarts(t *testing.T) {
 	started(t, func(call func(string) refusal.Code) {
 		refuses(call("u"), "that is not known")
 		refuses(call("v"), "that is not known") // it may have been there before
+	})
+}
+
+// untilClosed starts a gateway, and stops it once do has returned.
+func untilClosed(t *testing.T, c *configs.Config, metrics *telemetry.Metrics, do func(*Runtime)) {
+	t.Helper()
+	r, err := Open(t.Context(), c, nil, Options{Logger: slog.New(slog.DiscardHandler), Wait: time.Minute, Metrics: metrics})
+	if err != nil {
+		t.Fatal(err)
+	}
+	do(r)
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// evaluate calls the tool math.evaluate in a thread.
+func evaluate(r *Runtime, thread, expression string) calls.Outcome {
+	return r.Executor.Handle(context.Background(), gateway.Request{
+		Subject: gateway.Subject{Agent: "Analyst", Workspace: "acme", Project: "alpha"}, Thread: thread,
+		Inputs: []gateway.Input{{Completion: []byte(`{"tool":{"name":"math.evaluate","arguments":{"expression":"` + expression + `"}}}`)}},
+	}, "")
+}
+
+// limited is a configuration with limits of threads.
+func limited(t *testing.T, limits string) *configs.Config {
+	t.Helper()
+	return facetest.Config(t, map[string]string{
+		"tools.yaml":      "tools: [{name: math.evaluate, run: {type: demo}, input_schema: {type: object, required: [expression], properties: {expression: {type: string}}}}]\n",
+		"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst], roots: [.]}}}}\n",
+		"limits.yaml":     limits + "\n",
+	})
+}
+
+// TestLimitsOfThreadsOverRestarts: limits of threads go on counting behind a restart, with the snapshot and by the log alone.
+func TestLimitsOfThreadsOverRestarts(t *testing.T) {
+	c := limited(t, "threads: {calls: 3, new: 2/h, equal: {calls: 2}}")
+	steps := func(want ...string) {
+		t.Helper()
+		untilClosed(t, c, telemetry.New(), func(r *Runtime) {
+			for _, step := range want {
+				thread, rest, _ := strings.Cut(step, " ")
+				expression, code, _ := strings.Cut(rest, " ")
+				if o := evaluate(r, thread, expression); codeOf(o) != refusal.Code(code) {
+					t.Errorf("%s: %+v", step, o.Refusal)
+				}
+			}
+		})
+	}
+	steps("t 1", "t 1", "t 1 loop_detected")
+	steps("t 1 loop_detected", "t 2", "t 3 thread_limit", "u 1", "v 1 thread_limit")
+	if err := os.Remove(filepath.Join(c.DataDir, threadsFile)); err != nil {
+		t.Fatal(err)
+	}
+	steps("t 1 thread_limit", "u 1", "u 1 loop_detected", "u 2", "u 3 thread_limit", "v 1 thread_limit")
+}
+
+// TestLimitsOfThreadsReloaded: a reload changes the limits of threads from the next call on; what nothing bounded was not counted.
+func TestLimitsOfThreadsReloaded(t *testing.T) {
+	c := limited(t, "{}")
+	untilClosed(t, c, telemetry.New(), func(r *Runtime) {
+		r.subscribe(r.threads.follow)
+		for _, step := range []struct {
+			limits string
+			passes int
+			code   refusal.Code
+		}{
+			{"{}", 5, ""},
+			{"threads: {equal: {calls: 2}}", 2, refusal.LoopDetected},
+			{"threads: {equal: {calls: 3}}", 1, refusal.LoopDetected},
+			{"threads: {calls: 4}", 1, refusal.ThreadLimit},
+			{"threads: {calls: 4, equal: {calls: 9}}", 0, refusal.ThreadLimit},
+			{"{}", 5, ""},
+			{"threads: {calls: 6}", 2, refusal.ThreadLimit},
+		} {
+			now := limited(t, step.limits)
+			now.DataDir = c.DataDir
+			if err := r.reload(t.Context(), now); err != nil {
+				t.Fatal(err)
+			}
+			for range step.passes {
+				if o := evaluate(r, "t", "1"); o.Refusal != nil {
+					t.Errorf("%s: %+v", step.limits, o.Refusal)
+				}
+			}
+			if o := evaluate(r, "t", "1"); codeOf(o) != step.code {
+				t.Errorf("%s: %+v, expected %q", step.limits, o.Refusal, step.code)
+			}
+		}
 	})
 }
 
