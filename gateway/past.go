@@ -559,20 +559,25 @@ func (c *Call) undo(r *audit.Record) {
 // AddResult finds what the result of a call, and the labels that hooks give to what its tool said, add to its thread, before the
 // call ends, and adds that, unless the ending does: of calls and threads in one store. With an error the call must not end yet.
 func (c *Call) AddResult(ctx context.Context, outcome audit.Outcome, ending *store.Ending, result []byte) (err error) {
-	labels := c.results.Labels()
-	if outcome != audit.Result && len(labels) == 0 || c.config.asked == nil || ending.Counted.Turn > 0 || c.ledgerKeys().Thread == "" {
+	if c.config.asked == nil || ending.Counted.Turn > 0 {
 		return nil
 	}
-	var adds history.Adds
-	if outcome == audit.Result { // a failure is never counted as one
-		adds, err = c.config.asked.terms.ResultAdds(c.parsed.Name, c.arguments(), c.kernel.deps.Secret(), c.kernel.deps.Now())
-		if limits := c.config.threadLimits(); err == nil && limits != nil && limits.Equal.Of(c.parsed.Name).Outcomes > 0 {
-			if adds.Equal, err = c.equalDigest(); err == nil {
-				adds.Result = c.kernel.deps.Secret().Digest(result)
-			}
+	labels, limits, terms := c.results.Labels(), c.config.threadLimits(), c.config.asked.terms
+	counts := outcome == audit.Result && terms.Counts(c.parsed.Name) // a failure is never counted as one
+	bounded := outcome == audit.Result && limits != nil && limits.Equal.Of(c.parsed.Name).Outcomes > 0
+	if !counts && !bounded && len(labels) == 0 || c.ledgerKeys().Thread == "" {
+		return nil
+	}
+	adds := history.Adds{Labels: labels}
+	if counts {
+		adds, err = terms.ResultAdds(c.parsed.Name, c.arguments(), c.kernel.deps.Secret(), c.kernel.deps.Now())
+		adds.Labels = labels
+	}
+	if err == nil && bounded {
+		if adds.Equal, err = c.equalDigest(); err == nil {
+			adds.Result = c.kernel.deps.Secret().Digest(result)
 		}
 	}
-	adds.Labels = labels
 	if err != nil {
 		return err
 	}

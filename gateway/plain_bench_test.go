@@ -44,9 +44,11 @@ projects: {acme/alpha: {rate: 1000000/s, burst: 1000000}}
 
 // plainExecutor judges plain calls, takes their records and keeps none. Its store is that of a gateway
 // without Redis.
-func plainExecutor(t testing.TB) *calls.Executor {
+func plainExecutor(t testing.TB) *calls.Executor { return plainExecutorOf(t, plainFiles, discard{}) }
+
+func plainExecutorOf(t testing.TB, files map[string]string, log gateway.Journal) *calls.Executor {
 	t.Helper()
-	c := facetest.Config(t, plainFiles)
+	c := facetest.Config(t, files)
 	answer := &engine{answer: func(context.Context, tool.Call) (tool.Result, error) {
 		return tool.Result{Body: []byte(plainOutput), JSON: true, Attempts: 1}, nil
 	}}
@@ -59,7 +61,7 @@ func plainExecutor(t testing.TB) *calls.Executor {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { file.Close() })
-	return kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: discard{}}, Engine: answer, IdleWorkers: 4, Store: file})
+	return kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: log}, Engine: answer, IdleWorkers: 4, Store: file})
 }
 
 // BenchmarkPlainCall is the way of one call in process: judged alone, judged and executed,
