@@ -36,6 +36,7 @@ import (
 	"github.com/callgate/callgate/gateway/hook"
 	"github.com/callgate/callgate/gateway/threads"
 	"github.com/callgate/callgate/gateway/turns"
+	"github.com/callgate/callgate/history"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/internal/acp/wire"
 	"github.com/callgate/callgate/internal/testkit/acptest"
@@ -257,6 +258,7 @@ func open(t *testing.T, s *story, kept func(*testing.T, func() time.Time) *store
 	c := facetest.Config(t, files)
 	o := &office{t: t, rules: c.Rules(), now: time.Now().Truncate(time.Hour), sessions: map[string]session{}, editors: map[string]*acptest.Editor{}}
 	ledger := kept(t, o.time)
+	var secret *history.Secret // that all gateways have
 	var keptCalls interface {
 		calls.Store
 		store.Approvals
@@ -286,7 +288,7 @@ func open(t *testing.T, s *story, kept func(*testing.T, func() time.Time) *store
 		}),
 		Change: func(g *gateway.Config, d *calls.Deps) {
 			g.Identity, g.Limits.Threads, d.Ledger, d.Now, d.RecordContent = byName{}, c.Limits.Threads, ledger, o.time, audit.Arguments
-			d.Store, d.Approvals = keptCalls, keptCalls
+			d.Store, d.Approvals, d.Secret = keptCalls, keptCalls, func() *history.Secret { return secret }
 			d.Hooks = callout{}
 		},
 	})
@@ -294,7 +296,11 @@ func open(t *testing.T, s *story, kept func(*testing.T, func() time.Time) *store
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ledger.KeepTerms(t.Context(), terms, nil); err != nil {
+	keeping, err := ledger.KeepTerms(t.Context(), terms, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if secret, err = history.NewSecret([]byte(keeping.Key)); err != nil {
 		t.Fatal(err)
 	}
 	model := httptest.NewServer(http.HandlerFunc(o.answer))
@@ -990,23 +996,37 @@ func TestAllowedLater(t *testing.T) {
 
 // TestTwoAtOnce: of two payments at two gateways, which would together go beyond a bound, one passes.
 func TestTwoAtOnce(t *testing.T) {
-	s := &story{rows: []string{`p, Analyst, *, pay.refund, "thread.sum('pay.refund', 'amount') <= 500", allow`}}
+	for name, test := range map[string]struct {
+		story   story
+		threads [2]string
+		refused refusal.Code
+	}{
+		"a sum":       {story{rows: []string{`p, Analyst, *, pay.refund, "thread.sum('pay.refund', 'amount') <= 500", allow`}}, [2]string{"t", "t"}, refusal.PermissionDenied},
+		"calls":       {story{rows: []string{"p, Analyst, *, *, , allow"}, limits: "threads: {calls: 1}"}, [2]string{"t", "t"}, refusal.ThreadLimit},
+		"equal calls": {story{rows: []string{"p, Analyst, *, *, , allow"}, limits: "threads: {equal: {calls: 1}}"}, [2]string{"t", "t"}, refusal.LoopDetected},
+		"new threads": {story{rows: []string{"p, Analyst, *, *, , allow"}, limits: "threads: {new: 1/h}"}, [2]string{"t", "u"}, refusal.ThreadLimit},
+	} {
+		t.Run(name, func(t *testing.T) { twoAtOnce(t, &test.story, test.threads, string(test.refused)) })
+	}
+}
+
+func twoAtOnce(t *testing.T, s *story, threads [2]string, refused string) {
 	twice := func(t *testing.T, ledgers func(t *testing.T, n int) [2]*store.Engine) {
 		for n, w := range ways() {
-			if w.session {
-				continue // each would be a thread of its own
+			if w.session || s.limits != "" && n > 0 {
+				continue // each would be a thread of its own, or one face has told it
 			}
 			var codes [2][]string
 			var both sync.WaitGroup
 			for i, ledger := range ledgers(t, n) {
 				o := open(t, s, func(*testing.T, func() time.Time) *store.Engine { return ledger })
 				both.Go(func() {
-					codes[i], _ = o.tell(w, &step{calls: []call{{tool: "pay.refund", arguments: `{"amount":300,"currency":"EUR"}`}}, thread: "t", by: "ada"})
+					codes[i], _ = o.tell(w, &step{calls: []call{{tool: "pay.refund", arguments: `{"amount":300,"currency":"EUR"}`}}, thread: threads[i], by: "ada"})
 				})
 			}
 			both.Wait()
 			all := slices.Concat(codes[0], codes[1])
-			if slices.Sort(all); !slices.Equal(all, []string{"", string(refusal.PermissionDenied)}) {
+			if slices.Sort(all); !slices.Equal(all, []string{"", refused}) {
 				t.Errorf("%s: %q", w.name, codes)
 			}
 		}
