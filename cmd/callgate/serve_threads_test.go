@@ -210,3 +210,33 @@ func TestTIP05TIP06Threads(t *testing.T) {
 		t.Errorf("exit code %d; the server is told %d times more", code, len(tool.reported))
 	}
 }
+
+// TestCallInAThread: each process of callgate call goes on with its thread where the one before has left it, with one call or a
+// line each; a call that names no thread is told so.
+func TestCallInAThread(t *testing.T) {
+	t.Parallel()
+	config, _ := layout(t, map[string]string{
+		"callgate.yaml": "registry: {files: [tools.yaml]}\nthreads: {labels: [untrusted], default_labels: [untrusted]}\n",
+		"tools.yaml": "tools:\n  - {name: web.fetch, run: {type: demo}, input_schema: {type: object}}\n" +
+			"  - {name: pay, labels: [], run: {type: demo}, input_schema: {type: object}}\n",
+		"policy.csv": "p, Analyst, acme/alpha, web.fetch, , allow\np, Analyst, acme/alpha, pay, \"thread.calls('pay') <= 2 && !('untrusted' in thread.labels)\", allow\n",
+	})
+	for i, c := range []struct{ thread, tool, code string }{
+		{"t", "pay", ""}, {"t", "pay", ""}, {"t", "pay", "permission_denied"}, {"", "pay", "thread_required"},
+		{"u", "pay", ""}, {"u", "web.fetch", ""}, {"u", "pay", "permission_denied"},
+	} {
+		args := []string{"call", "--config", config}
+		if c.thread != "" {
+			args = append(args, "--thread", c.thread)
+		}
+		_, stdout, stderr := command(t, strings.NewReader(`{"tool":{"name":"`+c.tool+`","arguments":{}}}`), args...)
+		if c.code == "" && strings.Contains(stdout, `"error"`) || !strings.Contains(stdout, c.code) || !strings.Contains(stdout, c.tool) {
+			t.Errorf("call %d: %s%s; expected %q", i, stdout, stderr, c.code)
+		}
+	}
+	line := `{"id":"1","completion":"{\"tool\":{\"name\":\"pay\",\"arguments\":{}}}"}` + "\n"
+	_, stdout, stderr := command(t, strings.NewReader(strings.Repeat(line, 3)), "call", "--jsonl", "--config", config, "--thread", "v")
+	if lines := strings.Split(strings.TrimSpace(stdout), "\n"); len(lines) != 3 || strings.Contains(lines[0]+lines[1], `"error"`) || !strings.Contains(lines[2], "permission_denied") {
+		t.Errorf("%s%s", stdout, stderr)
+	}
+}
