@@ -216,7 +216,13 @@ func threadFactOf(r *audit.Record, anonymous bool) (f store.ThreadFact, err erro
 		scope.Principal = ""
 	}
 	f = store.ThreadFact{ThreadKeys: store.KeysOf(scope, ""), At: r.Time, Turn: r.Turn, CallerTurn: r.CallerTurn, Undo: len(r.Undo) > 0}
-	f.Thread = r.Ledger
+	if f.Thread = r.Ledger; r.Event == audit.Thread {
+		f.Closes = true
+		if f.Principal = r.OfPrincipal; anonymous {
+			f.Principal = ""
+		}
+		return f, nil
+	}
 	texts := r.Adds
 	if f.Undo {
 		texts = r.Undo
@@ -284,17 +290,6 @@ func (t *threads) keyFile() string { return filepath.Join(filepath.Dir(t.file), 
 
 // Secret is that of the values by which conditions count; nil where it is not known yet.
 func (t *threads) Secret() *history.Secret { return t.secret.Load() }
-
-// CloseThread closes a thread. In memory the snapshot alone says so: it is written before the thread is said to be closed.
-func (t *threads) CloseThread(ctx context.Context, of store.ThreadKeys) (turn uint64, err error) {
-	turn, err = t.Engine.CloseThread(ctx, of)
-	if err == nil && turn > 0 && !t.shared {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		err = t.save(ctx)
-	}
-	return turn, err
-}
 
 // follow has other terms kept once the kernel judges by a configuration that asks for them. What fails is tried again, and the
 // terms are not known until then.

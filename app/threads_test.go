@@ -156,6 +156,52 @@ func TestThreadsSurvive(t *testing.T) {
 	}
 }
 
+// TestClosedThreadsSurvive: the record of a closing closes the thread behind a restart, with the snapshot and without one; also one
+// that has done nothing, and one that was closed twice. A closing that could not be recorded is none.
+func TestClosedThreadsSurvive(t *testing.T) {
+	for _, spoiled := range []bool{false, true} {
+		dir := t.TempDir()
+		g := startThreaded(t, dir, true)
+		g.call(t, "used", "untrusted")
+		g.call(t, "open")
+		for _, thread := range []string{"used", "new", "used"} {
+			closing, err := g.CloseThread(t.Context(), store.KeysOf(threadScope, thread))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := g.log.Append(t.Context(), audit.Record{
+				Time: closing.At, Event: audit.Thread, Mode: audit.Call, Code: audit.Closed, Principal: "ops", OfPrincipal: threadScope.Principal,
+				Ledger: store.KeysOf(threadScope, thread).Thread, Turn: closing.Turn,
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		closing, err := g.CloseThread(t.Context(), store.KeysOf(threadScope, "open"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := g.ReopenThread(t.Context(), store.KeysOf(threadScope, "open"), closing.Turn); err != nil {
+			t.Fatal(err)
+		}
+		g.call(t, "open")
+		g.crash(t)
+		if spoiled {
+			remove(t, filepath.Join(dir, threadsFile))
+		}
+		g = startThreaded(t, dir, true)
+		for thread, want := range map[string]bool{"used": true, "new": true, "open": false, "another": false} {
+			kept, err := g.Thread(t.Context(), store.KeysOf(threadScope, thread).Thread)
+			if err != nil || (kept != nil && kept.Closed) != want || want && kept.Principal != threadScope.Principal {
+				t.Errorf("spoiled %t, %s: %+v, %v", spoiled, thread, kept, err)
+			}
+		}
+		if got := g.values(t, "open"); !spoiled && !strings.Contains(got, "thread.calls('pay')=2") {
+			t.Errorf("open: %s", got)
+		}
+		g.crash(t)
+	}
+}
+
 // TestResultsWithoutARecord: what the result of a call has added counts once behind a crash before its record, also where the
 // snapshot has it, and another call has come after it.
 func TestResultsWithoutARecord(t *testing.T) {

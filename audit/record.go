@@ -18,12 +18,13 @@ type Event string
 
 // A Decision is written before a call is executed or handed over, an Ending
 // when an executed call has ended, an Approval when a person is asked or has acted, a Stop when an
-// operator has stopped calls, or resumes them.
+// operator has stopped calls, or resumes them, a Thread when a thread was closed.
 const (
 	Decision Event = "decision"
 	Ending   Event = "outcome"
 	Approval Event = "approval"
 	Stop     Event = "stop"
+	Thread   Event = "thread"
 )
 
 // Mode says who executes the call: Callgate (Call) or the application (Enforce).
@@ -77,6 +78,9 @@ const (
 	Stopped refusal.Code = refusal.Stopped
 	Resumed refusal.Code = "resumed"
 )
+
+// Closed is the code of a thread event. The call id is the Ledger, its Turn is the closing, and its Time that of the turn.
+const Closed refusal.Code = "closed"
 
 // byCaller stands for the number of people where the caller itself may say yes.
 const byCaller = "caller"
@@ -181,7 +185,7 @@ type Record struct {
 	// repeated key is compared with.
 	KeySHA256     string `json:"key_sha256,omitempty"`     // lower-case hex
 	RequestSHA256 string `json:"request_sha256,omitempty"` // lower-case hex
-	// OfPrincipal is, in a stop event, whose calls it is about; Principal is who has acted.
+	// OfPrincipal is, in a stop event, whose calls it is about, and in a thread event whose thread; Principal is who has acted.
 	OfPrincipal string `json:"of_principal,omitempty"`
 	// Ledger names the thread of a call of which a policy asks what was done before, or which adds to that: a digest. Turn and
 	// CallerTurn are the turns of the thread and of the caller that have made Adds or Undo.
@@ -210,8 +214,8 @@ type wire struct {
 // validate refuses records that only a bug can produce.
 func (r *Record) validate() error {
 	switch {
-	case !slices.Contains([]Event{Decision, Ending, Approval, Stop}, r.Event):
-		return fmt.Errorf("event %q, expected %q, %q, %q or %q", r.Event, Decision, Ending, Approval, Stop)
+	case !slices.Contains([]Event{Decision, Ending, Approval, Stop, Thread}, r.Event):
+		return fmt.Errorf("event %q, expected %q, %q, %q, %q or %q", r.Event, Decision, Ending, Approval, Stop, Thread)
 	case r.Mode != Call && r.Mode != Enforce:
 		return fmt.Errorf("mode %q, expected %q or %q", r.Mode, Call, Enforce)
 	case r.Time.IsZero():
@@ -224,9 +228,13 @@ func (r *Record) validate() error {
 		return fmt.Errorf("code %q is none of an approval event", r.Code)
 	case r.Event == Stop && r.Code != Stopped && r.Code != Resumed:
 		return fmt.Errorf("code %q is none of a stop event", r.Code)
-	case (r.Event == Approval || r.Event == Stop) && (r.Verdict != "" || r.Outcome != ""):
+	case r.Event == Thread && (r.Code != Closed || r.Ledger == "" || r.Turn == 0):
+		return fmt.Errorf("a thread event of the code %q, expected %q with a thread and its turn", r.Code, Closed)
+	case r.Event == Thread && (r.CallerTurn > 0 || len(r.Adds)+len(r.Undo) > 0):
+		return errors.New("a closing adds nothing, and takes nothing away")
+	case slices.Contains([]Event{Approval, Stop, Thread}, r.Event) && (r.Verdict != "" || r.Outcome != ""):
 		return fmt.Errorf("an event %q with a verdict or an outcome", r.Event)
-	case len(r.Adds) > 0 && len(r.Undo) > 0, (r.Turn > 0 || r.CallerTurn > 0) && len(r.Adds)+len(r.Undo) == 0:
+	case len(r.Adds) > 0 && len(r.Undo) > 0, (r.Turn > 0 || r.CallerTurn > 0) && len(r.Adds)+len(r.Undo) == 0 && r.Event != Thread:
 		return errors.New("a turn says either what it adds or what it takes away")
 	case len(r.Adds) > 0 && r.Turn == 0 && r.CallerTurn == 0:
 		return errors.New("what is added has no turn")

@@ -18,7 +18,8 @@ type Ledger interface {
 	Reserve(ctx context.Context, of store.ThreadKeys, decide func(history.Past) ([]history.Adds, error)) ([]store.Reserved, error)
 	Release(ctx context.Context, of store.ThreadKeys, adds history.Adds) (store.Reserved, error)
 	EndResult(ctx context.Context, of store.ThreadKeys, adds history.Adds) (store.Reserved, error)
-	CloseThread(ctx context.Context, of store.ThreadKeys) (turn uint64, err error)
+	CloseThread(ctx context.Context, of store.ThreadKeys) (store.Closing, error)
+	ReopenThread(ctx context.Context, of store.ThreadKeys, turn uint64) error
 }
 
 var errNoLedger = errors.New("nothing keeps what threads have done")

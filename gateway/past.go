@@ -629,9 +629,33 @@ func (a *Admission) CloseThread(ctx context.Context) error {
 	if err != nil || c.config.asked == nil || len(c.request.Ancestors) > 0 || c.principal != nil && c.principal.OneThread {
 		return err // a thread that came from another ends in that one
 	}
-	ctx, cancel := context.WithTimeout(ctx, StoreWait)
+	return a.kernel.CloseThread(ctx, c.keys(), audit.Record{
+		Principal: c.caller(), Agent: c.subject.Agent, Workspace: c.subject.Workspace, Project: c.subject.Project, Thread: c.request.Thread,
+		RequestID: c.request.ID, TraceID: c.request.TraceID,
+	})
+}
+
+// CloseThread closes a thread, and returns once that is in the audit log. The record has the members that say who closes it. With an error
+// it is not closed, unless others have changed the thread meanwhile: then it is closed for as long as the process runs, and to be
+// closed again.
+func (k *Kernel) CloseThread(ctx context.Context, of store.ThreadKeys, r audit.Record) error {
+	if k.deps.Journal == nil {
+		return refuse.Unrecorded(errors.New("there is no audit log"))
+	}
+	asking, cancel := context.WithTimeout(ctx, StoreWait)
 	defer cancel()
-	_, err = askLedger(ctx, a.kernel, func(l Ledger) (uint64, error) { return l.CloseThread(ctx, c.keys()) })
+	closing, err := askLedger(asking, k, func(l Ledger) (store.Closing, error) { return l.CloseThread(asking, of) })
+	if err != nil {
+		return err
+	}
+	r.Time, r.Event, r.Mode, r.Code = closing.At, audit.Thread, audit.Call, audit.Closed
+	r.CallID, r.Ledger, r.Turn, r.OfPrincipal, r.ConfigDigest, r.Replica = of.Thread, of.Thread, closing.Turn, of.Principal, k.Digest(), k.deps.Replica
+	if err = k.journal.Write(ctx, r); err == nil || closing.Before {
+		return err
+	}
+	undoing, cancel := context.WithTimeout(context.WithoutCancel(ctx), StoreWait)
+	defer cancel()
+	_, _ = askLedger(undoing, k, func(l Ledger) (struct{}, error) { return struct{}{}, l.ReopenThread(undoing, of, closing.Turn) })
 	return err
 }
 

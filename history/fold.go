@@ -55,6 +55,15 @@ func (s *State) Fold(turn uint64, a Adds, undo, caller bool) *State {
 	return next
 }
 
+// FoldClosing is Fold of a turn that has closed the state.
+func (s *State) FoldClosing(turn uint64, at time.Time) *State {
+	next := s.Fold(turn, Adds{At: at}, false, false)
+	if next != s {
+		next.Closed = true
+	}
+	return next
+}
+
 // known reports whether the state has a turn; else, where it is in a gap, which that is.
 func (s *State) known(turn uint64) (known bool, gap int) {
 	if s == nil || turn > s.Turn {

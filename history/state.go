@@ -116,14 +116,21 @@ func (s *State) Undo(a Adds, caller bool) *State {
 	return next
 }
 
-// Close returns the state without room for further calls.
-func (s *State) Close(now time.Time) *State {
-	if s != nil && s.Closed {
+// Close returns the state without room for further calls. Each closing has its turn, also of a state that is closed.
+func (s *State) Close(now time.Time) *State { return s.closed(now, true) }
+
+// Reopen is the state before the closing of a turn that was not recorded, unless something has changed since.
+func (s *State) Reopen(turn uint64) *State {
+	if s == nil || s.Turn != turn {
 		return s
 	}
-	a := Adds{At: now}
+	return s.closed(s.Last, false)
+}
+
+func (s *State) closed(at time.Time, closed bool) *State {
+	a := Adds{At: at}
 	next := s.with(&a, false, 1)
-	next.Turn, next.Closed = s.nextTurn(&a), true
+	next.Turn, next.Closed = s.nextTurn(&a), closed
 	return next
 }
 

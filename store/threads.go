@@ -316,11 +316,16 @@ func (e *Engine) addResult(s *step, of ThreadKeys, adds history.Adds) (Reserved,
 	return Reserved{Adds: adds, Turn: thread.Turn}, e.putStates(s, of, past, thread, past.Caller, false)
 }
 
-// CloseThread closes a thread: nothing may be added to it any more, for as long as labels are kept. It returns the turn, or 0
-// where it was closed before.
-func (e *Engine) CloseThread(ctx context.Context, of ThreadKeys) (turn uint64, err error) {
+// Closing is the turn that has closed a thread, and its time. Before says that it was closed already.
+type Closing struct {
+	Turn   uint64
+	At     time.Time
+	Before bool
+}
+
+// CloseThread closes a thread: nothing may be added to it any more, for as long as labels are kept.
+func (e *Engine) CloseThread(ctx context.Context, of ThreadKeys) (c Closing, err error) {
 	err = e.transition(ctx, true, func(s *step) error {
-		turn = 0
 		past, err := e.past(s, of)
 		switch {
 		case err != nil:
@@ -328,13 +333,24 @@ func (e *Engine) CloseThread(ctx context.Context, of ThreadKeys) (turn uint64, e
 		case past.Thread == nil:
 			return errNoThread
 		}
-		closed := past.Thread.Close(atTurn(s.now, past.Thread))
-		if closed != past.Thread {
-			turn = closed.Turn
-		}
+		at := atTurn(s.now, past.Thread)
+		closed := past.Thread.Close(at)
+		c = Closing{Turn: closed.Turn, At: at, Before: past.Thread.Closed}
 		return e.putStates(s, of, past, closed, past.Caller, true)
 	})
-	return turn, err
+	return c, err
+}
+
+// ReopenThread takes back the closing of a turn that could not be recorded, where the thread was not closed before and nothing has
+// changed it since.
+func (e *Engine) ReopenThread(ctx context.Context, of ThreadKeys, turn uint64) error {
+	return e.transition(ctx, true, func(s *step) error {
+		past, err := e.past(s, of)
+		if err != nil {
+			return err
+		}
+		return e.putStates(s, of, past, past.Thread.Reopen(turn), past.Caller, false)
+	})
 }
 
 // KeepTerms says which terms this gateway keeps from now on: at its start, and before it judges by another policy. before says

@@ -24,6 +24,7 @@ type ThreadFact struct {
 	Turn, CallerTurn uint64
 	Adds             history.Adds
 	Undo             bool
+	Closes           bool // Turn has closed the thread, at the time of the record
 }
 
 // FoldThreads applies what the log says, in any order, where it is not there yet.
@@ -32,6 +33,9 @@ func (e *Engine) FoldThreads(ctx context.Context, facts []ThreadFact) error {
 		f := &facts[i]
 		if f.Thread != "" && f.Turn == 0 && f.CallerTurn == 0 {
 			return e.foldState(s, f.Thread, f.Principal, f.At, func(was *history.State) *history.State { return was.Touch(f.At, 1) })
+		}
+		if f.Closes {
+			return e.foldState(s, f.Thread, f.Principal, f.At, func(was *history.State) *history.State { return was.FoldClosing(f.Turn, f.At) })
 		}
 		if f.Turn > 0 {
 			if err := e.foldState(s, f.Thread, f.Principal, f.Adds.At, func(was *history.State) *history.State {

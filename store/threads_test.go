@@ -132,13 +132,18 @@ func TestThreads(t *testing.T) {
 		refused(t, err, nothing)
 		is(t, values(t, e, one, terms), "paid=0 pays=1 labels=customer reads=1")
 
-		turn, err := e.CloseThread(ctx, one)
-		if must(t, err); turn != released.Turn+1 {
-			t.Errorf("closed by turn %d", turn)
+		closing, err := e.CloseThread(ctx, one)
+		if must(t, err); closing.Turn != released.Turn+1 || closing.Before || closing.At.IsZero() {
+			t.Errorf("%+v", closing)
 		}
-		if turn, err := e.CloseThread(ctx, one); turn != 0 || err != nil {
-			t.Errorf("closed again by turn %d, %v", turn, err)
+		must(t, e.ReopenThread(ctx, one, closing.Turn))
+		reserve(t, e, one, payment(t, terms, "1"))
+		closing, err = e.CloseThread(ctx, one)
+		must(t, err)
+		if again, err := e.CloseThread(ctx, one); again.Turn != closing.Turn+1 || !again.Before || err != nil {
+			t.Errorf("closed again: %+v, %v", again, err)
 		}
+		must(t, e.ReopenThread(ctx, one, closing.Turn)) // another has closed it since
 		_, err = e.Reserve(ctx, one, always(payment(t, terms, "1")))
 		refused(t, err, store.ErrThreadClosed)
 		reserve(t, e, other, payment(t, terms, "1"))

@@ -162,6 +162,9 @@ func WriteStory(w io.Writer, id string, found, endings []Found, config *Configur
 			s.approval(r)
 		case r.Event == audit.Stop:
 			s.stop(r)
+		case r.Event == audit.Thread:
+			s.title(r, "thread "+cell(string(r.Code))+" by "+cell(r.Principal))
+			s.line("of", "%s", cell(r.OfPrincipal))
 		default:
 			s.title(r, "event "+cell(string(r.Event))+", which this version does not know")
 		}

@@ -220,7 +220,8 @@ func TestAuditShow(t *testing.T) {
 	resumed := stop
 	resumed.Principal, resumed.Code, resumed.Time = "ada", audit.Resumed, at.Add(time.Minute)
 	all := audit.Record{Time: at, Event: audit.Stop, Mode: audit.Call, CallID: "stop_B", Stage: refusal.Permission, Code: audit.Stopped, Reason: "r"}
-	dir := writeLog(t, refusedCall("call_refused", at), schema, corrected, asked, event, yes, ran, lost, runs, lostEnd, ended, open, handed, unmet, unknown, limited, stop, resumed, all)
+	closed := audit.Record{Time: at, Event: audit.Thread, Mode: audit.Call, CallID: "00ff", Ledger: "00ff", Turn: 7, Principal: "ops", OfPrincipal: "team-a", Code: audit.Closed}
+	dir := writeLog(t, refusedCall("call_refused", at), schema, corrected, asked, event, yes, ran, lost, runs, lostEnd, ended, open, handed, unmet, unknown, limited, stop, resumed, all, closed)
 	for call, want := range map[string][]string{
 		"call_refused": {"refused at the stage permission: permission_denied  (seq 1 of gate-0)", "agent Intern, in acme/alpha, for the principal team-a",
 			"payments.refund 2.1.0", "identity ok, parse ok, permission REFUSED", "row        policy.csv:12", "no row of the policy allows the call",
@@ -238,6 +239,7 @@ func TestAuditShow(t *testing.T) {
 		"call_ran":    {"accepted", "by call_asked, for refunds=1", "ended: error, tool_failed at the stage execute", "attempts: 1", "the tool ran and reported a failure"},
 		"stop_A":      {"stopped by ops", "covers     principal team-a, tool github.*\n  until      2026-11-22T13:00:00.000Z\n  reason     incident 12\n", "resumed by ada"},
 		"stop_B":      {"stopped by -", "covers     everything\n"},
+		"00ff":        {"thread closed by ops", "of         team-a\n"},
 		"call_open":   {"no outcome yet"},
 		"call_handed": {"handed over to the application"},
 	} {

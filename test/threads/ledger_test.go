@@ -15,6 +15,7 @@ import (
 	"github.com/callgate/callgate/history"
 	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/internal/testkit/facetest"
+	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/store/redisstore"
 	"github.com/callgate/callgate/tool"
@@ -225,5 +226,71 @@ func TestResultIsCountedBeforeItIsDelivered(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestClosingIsRecorded: a thread is closed once that is in the log, by each closing, also of a thread that has done nothing. Where the
+// log cannot be written it is not closed; one that was closed before stays so.
+func TestClosingIsRecorded(t *testing.T) {
+	f, _ := openFaulty(t)
+	code := func(err error) refusal.Code {
+		if err == nil {
+			return ""
+		}
+		return refusal.From(refusal.Request, err).Code
+	}
+	of := func(thread string) gateway.Request {
+		r := readsFile()
+		r.Thread = thread
+		return r
+	}
+	call := func(thread string) refusal.Code {
+		if o := f.Executor.Handle(t.Context(), of(thread), ""); o.Refusal != nil {
+			return o.Refusal.Code
+		}
+		return ""
+	}
+	closings := func(thread string) (n int) {
+		turn := uint64(0)
+		for _, r := range f.Journal.Records() {
+			if r.Event != audit.Thread || r.Thread != thread {
+				continue
+			}
+			if n++; r.Code != audit.Closed || r.Turn <= turn || r.Ledger != store.KeysOf(store.Scope{Workspace: "acme", Project: "alpha"}, "thread "+thread).Thread {
+				t.Errorf("%+v", r)
+			}
+			turn = r.Turn
+		}
+		return n
+	}
+	expect := func(got, want refusal.Code) {
+		t.Helper()
+		if got != want {
+			t.Errorf("found %q, expected %q", got, want)
+		}
+	}
+	for _, thread := range []string{"used", "new"} {
+		if thread == "used" {
+			expect(call(thread), "")
+		}
+		f.Journal.SetFailing(true)
+		expect(code(f.Executor.CloseThread(t.Context(), of(thread))), refusal.AuditUnavailable)
+		f.Journal.SetFailing(false)
+		expect(call(thread), "")
+		expect(code(f.Executor.CloseThread(t.Context(), of(thread))), "")
+		if n := closings(thread); n != 1 {
+			t.Errorf("%s: %d records", thread, n)
+		}
+		f.Journal.SetFailing(true)
+		expect(code(f.Executor.CloseThread(t.Context(), of(thread))), refusal.AuditUnavailable)
+		f.Journal.SetFailing(false)
+		expect(call(thread), refusal.ThreadClosed)
+		expect(code(f.Executor.CloseThread(t.Context(), of(thread))), "")
+		if n := closings(thread); n != 2 {
+			t.Errorf("%s: %d records", thread, n)
+		}
+	}
+	if err := f.Executor.Flush(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -353,8 +353,12 @@ func (l ledger) EndResult(ctx context.Context, of store.ThreadKeys, adds history
 	return l.engines[l.node].EndResult(ctx, of, adds)
 }
 
-func (l ledger) CloseThread(ctx context.Context, of store.ThreadKeys) (uint64, error) {
+func (l ledger) CloseThread(ctx context.Context, of store.ThreadKeys) (store.Closing, error) {
 	return l.engines[l.node].CloseThread(ctx, of)
+}
+
+func (l ledger) ReopenThread(ctx context.Context, of store.ThreadKeys, turn uint64) error {
+	return l.engines[l.node].ReopenThread(ctx, of, turn)
 }
 
 // backend is the back end of a gateway: shared, or its memory.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/history"
 	"github.com/callgate/callgate/refusal"
@@ -20,7 +21,6 @@ type Threads struct {
 	Ledger interface {
 		Threads(ctx context.Context, limit int, behind store.Row) (threads []store.Thread, next store.Row, err error)
 		Thread(ctx context.Context, id string) (*store.Thread, error)
-		CloseThread(ctx context.Context, of store.ThreadKeys) (turn uint64, err error)
 	}
 }
 
@@ -108,8 +108,9 @@ func (t *Threads) close(r *Request) (any, error) {
 		return nil, err
 	}
 	nobody := store.KeysOf(store.Scope{}, "").Caller // nothing is counted of one by closing a thread
-	if _, err := t.Ledger.CloseThread(r.Context(), store.ThreadKeys{Thread: thread.ID, Caller: nobody, Principal: thread.Principal}); err != nil {
-		return nil, t.unavailable(r, err)
+	of := store.ThreadKeys{Thread: thread.ID, Caller: nobody, Principal: thread.Principal}
+	if err := t.Kernel.CloseThread(r.Context(), of, audit.Record{Principal: r.Caller.Name}); err != nil {
+		return nil, err
 	}
 	return t.one(r)
 }

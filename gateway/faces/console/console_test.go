@@ -86,12 +86,13 @@ func newFixtureOn(t testing.TB, authn gateway.Authenticator, more map[string]str
 	}
 	recent, limiter := admin.NewRecent(nil), ratelimit.NewLocal(time.Now)
 	people := func(v approval.Vote) approval.Voter { return approval.Voter{Principal: v.By, Approves: v.Rules} }
+	threads := store.NewThreads(time.Now, store.ThreadBounds{})
 	k, err := calls.New(&gateway.Config{
 		Output: loaded.Output, Tools: loaded.Tools, Policy: loaded.Policy, Workspaces: loaded.Workspaces, Agents: loaded.Agents, Limits: loaded.Limits,
 		Defaults: gateway.Subject{Agent: "Analyst", Workspace: "acme", Project: "alpha"}, Digest: loaded.Digest, Identity: authn,
 		Approvals: loaded.Approvals.Rules, People: people, ApprovalWait: loaded.Approvals.Wait,
 	}, calls.Deps{
-		Deps:  gateway.Deps{Limiter: limiter, Journal: log, RecordContent: audit.Completion, Recent: recent},
+		Deps:  gateway.Deps{Limiter: limiter, Journal: log, RecordContent: audit.Completion, Recent: recent, Ledger: threads},
 		Store: kept, Approvals: kept, Engine: facetest.ToolFunc(func(c tool.Call) (tool.Result, error) { return tool.Result{Body: c.Arguments, JSON: true}, nil }),
 	})
 	if err != nil {
@@ -122,7 +123,7 @@ func newFixtureOn(t testing.TB, authn gateway.Authenticator, more map[string]str
 		},
 		Pools: func() []server.PoolUse { return []server.PoolUse{{Pool: "calls", Limit: 256, Taken: 3}} },
 	}).Endpoints()...)
-	f.threads = store.NewThreads(time.Now, store.ThreadBounds{})
+	f.threads = threads
 	api.Mount((&admin.Threads{Kernel: k.Kernel, Ledger: f.threads}).Endpoints()...)
 	api.Mount((&admin.Stops{Desk: desk, Kernel: k.Kernel, Running: kept.Running}).Endpoints()...)
 	api.Mount((&admin.Approvals{Desk: k.Desk(), Kernel: k.Kernel, Log: log, EarlierTime: time.Hour}).Endpoints()...)
