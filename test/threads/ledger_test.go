@@ -62,6 +62,29 @@ type faulty struct {
 	away, unstored time.Time // until then
 	lost           bool      // replies of the store are, until then
 	elsewhere      bool      // the call has been ended by another
+
+	before func(ctx context.Context, at string) // what happens before it is asked
+}
+
+func (f *faulty) Past(ctx context.Context, of store.ThreadKeys) (history.Past, error) {
+	if err := f.happens(ctx, "past"); err != nil {
+		return history.Past{}, err
+	}
+	return f.Engine.Past(ctx, of)
+}
+
+func (f *faulty) Reserve(ctx context.Context, of store.ThreadKeys, decide func(history.Past) ([]history.Adds, error)) ([]store.Reserved, error) {
+	if err := f.happens(ctx, "reserve"); err != nil {
+		return nil, err
+	}
+	return f.Engine.Reserve(ctx, of, decide)
+}
+
+func (f *faulty) happens(ctx context.Context, at string) error {
+	if f.before != nil {
+		f.before(ctx, at)
+	}
+	return ctx.Err()
 }
 
 var errAway = store.Unavailable(errors.New("away"))
@@ -99,19 +122,22 @@ func (f faultyCalls) Finish(ctx context.Context, id string, ending store.Ending)
 }
 
 // openFaulty opens a gateway whose policy asks for results.
-func openFaulty(t *testing.T) (*facetest.Fixture, *faulty) {
+func openFaulty(t *testing.T, change ...func(*calls.Deps)) (*facetest.Fixture, *faulty) {
 	t.Helper()
 	kept := &faulty{Engine: store.NewThreads(time.Now, store.ThreadBounds{}), now: time.Now}
 	f := facetest.New(t, facetest.Options{
 		Config: facetest.Config(t, map[string]string{
 			"tools.yaml": toolsFile, "workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst], roots: [/w]}}}}\n",
 			"callgate.yaml": "registry: {files: [tools.yaml]}\nthreads: {labels: [untrusted, customer]}\n",
-			"policy.csv":    "p, Analyst, *, files.write, thread.results('files.read') > 0, allow\np, Analyst, *, files.read, , allow\n",
+			"policy.csv":    "p, Analyst, *, files.write, thread.results('files.read') > 0, allow\np, Analyst, *, files.read, , allow\np, Analyst, *, clock.now, , allow\n",
 		}),
 		Engine: facetest.ToolFunc(func(tool.Call) (tool.Result, error) { return tool.Result{Body: []byte(`{}`), JSON: true}, nil }),
 		Change: func(_ *gateway.Config, d *calls.Deps) {
 			kept.Store = d.Store
 			d.Ledger, d.Store = kept, faultyCalls{d.Store, kept}
+			for _, c := range change {
+				c(d)
+			}
 		},
 	})
 	terms, _, err := f.Executor.Config().Terms()
@@ -292,5 +318,70 @@ func TestClosingIsRecorded(t *testing.T) {
 	}
 	if err := f.Executor.Flush(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestLedgerThatFails: without what keeps threads, or where it panics or does not answer, at the view or at the reservation, calls of
+// tools that use threads are refused and add nothing; others go on. So are those of a thread that is closed between the two.
+func TestLedgerThatFails(t *testing.T) {
+	panics := func(where string) func(*faulty, context.Context, string) {
+		return func(_ *faulty, _ context.Context, at string) {
+			if at == where {
+				panic("the ledger")
+			}
+		}
+	}
+	hangs := func(where string) func(*faulty, context.Context, string) {
+		return func(_ *faulty, ctx context.Context, at string) {
+			if at == where {
+				<-ctx.Done()
+			}
+		}
+	}
+	for name, tt := range map[string]struct {
+		before func(*faulty, context.Context, string)
+		none   bool
+		code   refusal.Code
+	}{
+		"none":                      {none: true, code: refusal.ThreadsUnavailable},
+		"panics":                    {before: panics("past"), code: refusal.ThreadsUnavailable},
+		"panics at the reservation": {before: panics("reserve"), code: refusal.ThreadsUnavailable},
+		"hangs":                     {before: hangs("past"), code: refusal.ThreadsUnavailable},
+		"hangs at the reservation":  {before: hangs("reserve"), code: refusal.ThreadsUnavailable},
+		"closes it before the reservation": {before: func(f *faulty, ctx context.Context, at string) {
+			if at == "reserve" {
+				_, _ = f.CloseThread(ctx, store.KeysOf(store.Scope{Workspace: "acme", Project: "alpha"}, "thread t"))
+			}
+		}, code: refusal.ThreadClosed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f, kept := openFaulty(t, func(d *calls.Deps) {
+					if tt.none {
+						d.Ledger = nil
+					}
+				})
+				if tt.before != nil {
+					kept.before = func(ctx context.Context, at string) { tt.before(kept, ctx, at) }
+				}
+				o := f.Executor.Handle(t.Context(), readsFile(), "")
+				if o.Refusal == nil || o.Refusal.Code != tt.code {
+					t.Errorf("refused %v, expected %s", o.Refusal, tt.code)
+				}
+				other := readsFile()
+				other.Inputs = []gateway.Input{{Native: &gateway.NativeCall{Name: "clock.now", Arguments: []byte("{}")}}}
+				if o := f.Executor.Handle(t.Context(), other, ""); o.Refusal != nil {
+					t.Errorf("a tool that uses no threads is refused: %v", o.Refusal)
+				}
+				if kept.before = nil; kept.results(t) != 0 {
+					t.Error("a refused call has a result")
+				}
+				for _, r := range f.Journal.Records() {
+					if r.Turn > 0 {
+						t.Errorf("a refused call has the turn %d", r.Turn)
+					}
+				}
+			})
+		})
 	}
 }
