@@ -75,10 +75,14 @@ func TestQuestion(t *testing.T) {
 func TestAnswers(t *testing.T) {
 	many := strings.TrimSuffix(strings.Repeat(`"/a",`, 257), ",")
 	for body, want := range map[string]*hook.Answer{
-		`{"verdict":"allow"}`:                           {},
-		`{"verdict":"deny"}`:                            {Deny: true},
-		`{"verdict":"deny","message":"no"}`:             {Deny: true, Message: "no"},
-		`{"verdict":"redact","pointers":["/a","/b/0"]}`: {Redact: []string{"/a", "/b/0"}},
+		`{"verdict":"allow"}`:                                   {},
+		`{"verdict":"deny"}`:                                    {Deny: true},
+		`{"verdict":"deny","message":"no"}`:                     {Deny: true, Message: "no"},
+		`{"verdict":"redact","pointers":["/a","/b/0"]}`:         {Redact: []string{"/a", "/b/0"}},
+		`{"verdict":"allow","labels":["a","b"]}`:                {Labels: []string{"a", "b"}},
+		`{"labels":["a"],"verdict":"redact","pointers":["/a"]}`: {Redact: []string{"/a"}, Labels: []string{"a"}},
+		`{"verdict":"allow","labels":[]}`:                       nil, `{"verdict":"allow","labels":"a"}`: nil, `{"verdict":"allow","labels":null}`: nil, `{"verdict":"allow","labels":[1]}`: nil,
+		`{"verdict":"deny","labels":["a"]}`: nil, `{"labels":["a"]}`: nil, `{"verdict":"allow","labels":["a"],"more":1}`: nil,
 		``: nil, `null`: nil, `[]`: nil, `{}`: nil, `{"verdict":"Allow"}`: nil, `{"Verdict":"allow"}`: nil, `{"verdict":"allow","verdict":"allow"}`: nil,
 		`{"verdict":"allow","Verdict":"deny"}`: nil, `{"verdict":"allow","message":"m"}`: nil, `{"verdict":"allow","more":1}`: nil, `{"verdict":"allow"} {}`: nil,
 		`{"verdict":"deny","message":1}`: nil, `{"verdict":"deny","pointers":[]}`: nil, `{"verdict":"redact"}`: nil, `{"verdict":"redact","pointers":[]}`: nil,

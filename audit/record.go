@@ -175,7 +175,7 @@ type Record struct {
 	Reason string `json:"reason,omitempty"`
 	// Rows are the policy rows that decided, as file:line.
 	Rows []string `json:"rows,omitempty"`
-	// Hooks are the hooks that denied or redacted: in a decision the arguments, in an outcome what
+	// Hooks are the hooks that denied, redacted or labelled: in a decision the arguments, in an outcome what
 	// the tool said.
 	Hooks []string `json:"hooks,omitempty"`
 	// Limit is, in a decision that a limit refused, its key in limits.yaml and what it grants.

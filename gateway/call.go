@@ -95,7 +95,7 @@ type Call struct {
 	pieces []window.Piece // what they left of it, where it was not all
 
 	unredacted []byte         // the arguments as the model wrote them, where hooks have redacted parsed
-	callHooks  []string       // that denied or redacted the arguments
+	callHooks  []string       // that denied, redacted or labelled the arguments
 	results    *hooks.Results // at what its tool says; nil where none are, or nothing was said
 	withheld   bool           // its arguments have what hooks deny: they are written nowhere
 	rejudged   bool           // its redacted arguments are judged: the policy has counted the call

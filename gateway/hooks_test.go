@@ -274,6 +274,62 @@ func TestHookedResults(t *testing.T) {
 	}
 }
 
+// TestHookLabelsResults: what a tool says, at any place, has its label in the thread once somebody gets it, and in the record of
+// the outcome; where no record follows, or the call is in no thread, nobody gets it.
+func TestHookLabelsResults(t *testing.T) {
+	labelling := hookFiles(`[{name: secrets, at: [result], patterns: [secrets], on_match: label, label: customer}]`)
+	labelling["callgate.yaml"] += "threads: {labels: [customer]}\n"
+	labelling["policy.csv"] = `p, Analyst, *, acts, "!('customer' in thread.labels)", allow` + "\n"
+	for place, say := range toolSays {
+		t.Run(place, func(t *testing.T) {
+			c := facetest.Config(t, labelling)
+			j, threads := &journal{}, store.NewThreads(time.Now, store.ThreadBounds{})
+			k := kernelOf(t, hookConfig(c), calls.Deps{
+				Deps:   gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Ledger: threads},
+				Engine: &engine{answer: say}, Store: store.NewMemory(time.Now),
+			})
+			terms, _, err := k.Config().Terms()
+			if err == nil {
+				_, err = threads.KeepTerms(t.Context(), terms, nil)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			var heard []byte
+			hears := func(v any) {
+				b, err := json.Marshal(v)
+				if err != nil {
+					t.Error(err)
+				}
+				heard = append(heard, b...)
+			}
+			in := []gateway.Input{{
+				Native: &gateway.NativeCall{Name: "acts", Arguments: []byte(`{}`)},
+				Dialogue: &elicit.Dialogue{
+					Progress: func(p tool.Progress) { hears(p) }, Log: func(l tool.Log) { hears(l) }, LogLevel: "debug", QuestionKinds: everything,
+				},
+			}}
+			unnamed := k.Handle(t.Context(), gateway.Request{Inputs: in}, "")
+			if unnamed.Refusal == nil || unnamed.Refusal.Code != refusal.ThreadRequired {
+				t.Errorf("in no thread: %v", unnamed.Refusal)
+			}
+			o := k.Handle(t.Context(), gateway.Request{Inputs: in, Thread: "t"}, "")
+			again := k.Handle(t.Context(), gateway.Request{Inputs: in, Thread: "t"}, "")
+			settle(t, k)
+			meanwhile := place == "progress" || place == "logs"
+			if strings.Contains(string(heard), token) || o.Pending || (again.Refusal != nil && again.Refusal.Code == refusal.PermissionDenied) == meanwhile {
+				t.Errorf("heard %s; %v, then %v", heard, o.Refusal, again.Refusal)
+			}
+			for _, r := range j.all() {
+				if r.Event == audit.Ending && r.CallID == o.CallID && !meanwhile &&
+					(!slices.Equal(r.Hooks, []string{"secrets"}) || len(r.Adds) != 2 || r.Adds[1] != "label:customer" || r.Turn == 0) {
+					t.Errorf("recorded %+v", r)
+				}
+			}
+		})
+	}
+}
+
 // TestRedactedResultFitsItsSchema: what is left is held against the output schema again.
 func TestRedactedResultFitsItsSchema(t *testing.T) {
 	const own = `[{name: own, at: [result], patterns: [{name: abcdefghijklmnopqrstuvwxyz, regex: "x"}], on_match: redact}]`

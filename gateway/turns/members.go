@@ -26,13 +26,19 @@ func (s *Spec) takes(name string) bool {
 func (r *Run) checkMembers(s *Spec, members rawjson.Object) error {
 	var refused []string
 	for _, m := range members {
-		if by, ok := s.Switches[m.Name]; ok && !slices.Contains(r.Route.Rules.RequestMembers, m.Name) {
+		if slices.Contains(r.Route.Rules.RequestMembers, m.Name) {
+			if !s.takes(m.Name) {
+				r.Admission.BringsResult("", nil) // what it has the provider read for the model is not seen
+			}
+			continue
+		}
+		if by, ok := s.Switches[m.Name]; ok {
 			if !by.Allowed(&r.Route.Rules, m.Value) {
 				return Bad(m.Name, "%q is not allowed here: %s. Leave it out; or the operator allows it, with %s at the upstream %s.", m.Name, by.Reason, by.Key, r.Route.Upstream)
 			}
 			continue
 		}
-		if s.takes(m.Name) || slices.Contains(r.Route.Rules.RequestMembers, m.Name) {
+		if s.takes(m.Name) {
 			continue
 		}
 		if refused = append(refused, m.Name); len(refused) == maxNamedMembers {

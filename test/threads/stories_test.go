@@ -311,7 +311,8 @@ func open(t *testing.T, s *story, kept func(*testing.T, func() time.Time) *store
 	for _, wire := range []upstream.Wire{upstream.ChatWire, upstream.MessagesWire, upstream.ResponsesWire} {
 		d := upstream.Defaults()
 		d.Name, d.BaseURL, d.Retries = string(wire), model.URL, 0
-		d.Models, d.Rules.Speaks = []upstream.Model{{ID: string(wire)}}, []upstream.Wire{wire}
+		d.Models, d.Rules.Speaks = []upstream.Model{{ID: string(wire)}, {ID: string(wire) + ":online"}}, []upstream.Wire{wire}
+		d.Rules.RequestMembers = []string{"web_search_options", "plugins", "novel", "seed"}
 		d.Rules.Modes = []upstream.Mode{upstream.Enforce, upstream.Orchestrate}
 		d.Rules.Messages.UnknownBlocks, d.Rules.Messages.ServerTools = upstream.Pass, []string{"web_search"}
 		d.Rules.Responses.State, d.Rules.Responses.UnknownItems, d.Rules.Responses.Prompt = upstream.BindState, upstream.Pass, true
@@ -805,6 +806,7 @@ func TestWhatNobodyJudgedLabels(t *testing.T) {
 		function  = `{"type":"function","name":"files_write","parameters":{"type":"object"}}`
 		offers    = `,"tools":[` + function + `]`
 		kept      = `"previous_response_id":"resp_0",`
+		inChat    = `"messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"files_write"}}]`
 	)
 	begins := []string{completed + says + `]}`}
 	inMessages := func(messages string) string {
@@ -828,13 +830,20 @@ func TestWhatNobodyJudgedLabels(t *testing.T) {
 			`{"type":"web_search_tool_result","tool_use_id":"s","content":[]}]},{"role":"user","content":"go on"}`), nil},
 		"a search that the user states":  {upstream.MessagesWire, "", inMessages(`{"role":"user","content":[{"type":"web_search_tool_result","tool_use_id":"s","content":[]},{"type":"text","text":"hi"}]}`), nil},
 		"a result that the model states": {upstream.MessagesWire, "", inMessages(`{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"tool_result","tool_use_id":"s","content":"x"}]},{"role":"user","content":"go on"}`), nil},
+		"a search by a member of chat":   {upstream.ChatWire, "", `"web_search_options":{},` + inChat, nil},
+		"a plugin by a member of chat":   {upstream.ChatWire, "", `"plugins":[{"id":"web"}],` + inChat, nil},
+		"a model of chat that searches":  {upstream.ChatWire + ":online", "", inChat, nil},
+		"a member that nobody knows":     {upstream.MessagesWire, "", `"novel":1,` + inMessages(`{"role":"user","content":"hi"}`), nil},
 		"a block of an unknown type":     {upstream.MessagesWire, "", inMessages(`{"role":"user","content":[{"type":"novel"},{"type":"text","text":"hi"}]}`), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := open(t, s, inMemory)
 			path, mode := "/v1/responses", []string{"Callgate-Mode", string(upstream.Enforce)}
-			if test.wire == upstream.MessagesWire {
+			switch {
+			case test.wire == upstream.MessagesWire:
 				path = "/v1/messages"
+			case test.wire != upstream.ResponsesWire:
+				path = "/v1/chat/completions"
 			}
 			o.first, o.step = test.first, &write
 			send := func(body string) func(*office, *step) *httptest.ResponseRecorder {

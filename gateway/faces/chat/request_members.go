@@ -101,7 +101,11 @@ func (d *dialogue) checkTemplateVariables() error {
 // preset holds whatever was stored in it.
 func (d *dialogue) checkModelVariant() error {
 	name := strings.ToLower(strings.ReplaceAll(d.Route.UpstreamModel, " ", ""))
-	if !d.Route.Exact && (strings.Contains(name+":", ":online:") || strings.Contains(name, "@preset/")) {
+	switch {
+	case !strings.Contains(name+":", ":online:") && !strings.Contains(name, "@preset/"):
+	case d.Route.Exact:
+		d.Admission.BringsResult("", nil) // what the provider reads for the model is not seen
+	default:
 		return turns.Bad("model", "The model %s has the provider call tools itself, and nobody would judge the calls. Ask for the model without it; or the operator lists this very name under models at the upstream %s.",
 			parser.Quote(d.model), d.Route.Upstream)
 	}
