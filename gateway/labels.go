@@ -15,6 +15,8 @@ type labels struct {
 	tools    [][]label // by the index of a tool; nil: it states none
 	defaults []string  // of tools that state none
 	hooks    *hook.Set // may add others
+	// adders are the tools that add labels, by these; empty: of a label that several add, or hooks, or tools that state none.
+	adders map[string]string
 }
 
 // label is one that a call of a tool adds.
@@ -26,7 +28,19 @@ type label struct {
 
 // newLabels returns the labels of tools, and of hooks.
 func newLabels(tools *registry.Registry, defaults []string, hooks *hook.Set) *labels {
-	l := &labels{tools: make([][]label, tools.Len()), defaults: defaults, hooks: hooks}
+	l := &labels{tools: make([][]label, tools.Len()), defaults: defaults, hooks: hooks, adders: map[string]string{}}
+	adds := func(tool string, labels ...string) {
+		for _, name := range labels {
+			if other, known := l.adders[name]; known && other != tool {
+				tool = ""
+			}
+			l.adders[name] = tool
+		}
+	}
+	adds("", defaults...)
+	for _, h := range hooks.All() {
+		adds("", h.Labels...)
+	}
 	for _, entry := range tools.Entries() {
 		stated := entry.Labels()
 		if stated == nil || entry.Index() < 0 {
@@ -35,6 +49,7 @@ func newLabels(tools *registry.Registry, defaults []string, hooks *hook.Set) *la
 		of := make([]label, len(stated))
 		for i, s := range stated {
 			of[i] = label{s.Name, s.Argument, boundary.Lists{Hosts: s.UnlessHosts}}
+			adds(entry.Name(), s.Name)
 		}
 		l.tools[entry.Index()] = of
 	}
@@ -69,6 +84,15 @@ func (l *labels) of(tool *registry.Entry, arguments func() map[string]any) (name
 		}
 	}
 	return names
+}
+
+// adder is the one tool that can have added all of some labels; empty: it is not known.
+func (l *labels) adder(names []string) string {
+	tool := l.adders[names[0]]
+	if slices.ContainsFunc(names, func(name string) bool { return l.adders[name] != tool }) {
+		return ""
+	}
+	return tool
 }
 
 // spares reports whether a value names hosts that do not bring the label, and nothing else.

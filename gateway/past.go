@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/callgate/callgate/audit"
@@ -469,7 +470,7 @@ func (c *Call) denied(d *policy.Decision) error {
 		return refuse.ByUnknown(name)
 	case d.Reads.Labels:
 		by("labels")
-		return refuse.ByLabels(name)
+		return refuse.ByLabels(name, c.labelledBy())
 	case counts != nil:
 		by("counts")
 		return refuse.ByCounts(name, counts.Caller)
@@ -479,6 +480,26 @@ func (c *Call) denied(d *policy.Decision) error {
 	}
 	return refusal.New(refusal.PermissionDenied, fmt.Sprintf(
 		"You may use %s here, but not with these arguments. The policy of this project decides, and trying again will not change it.", name))
+}
+
+// labelledBy is the tool that the labels of the thread come from, as the model knows it; empty where several can have added them,
+// and of a tool that labels may refuse as well: the model would try that next.
+func (c *Call) labelledBy() string {
+	if c.past == nil {
+		return ""
+	}
+	for _, saw := range c.past.saw {
+		if labels, ok := strings.CutPrefix(saw, "thread.labels="); ok && labels != "" {
+			tool := c.config.asked.labels.adder(strings.Split(labels, ","))
+			if tool == "" {
+				return ""
+			}
+			if reads, err := c.config.Policy.Reads(c.subject.Agent, c.subject.Workspace, c.subject.Project, tool); err == nil && !reads.Labels {
+				return c.nameOf(tool)
+			}
+		}
+	}
+	return ""
 }
 
 // ledgerKeys are the keys of the call, also of one that was restored.

@@ -60,10 +60,14 @@ func ByUnknown(tool string) error {
 		"You may use %s here, but the policy asks what was done before, and that is not known, or cannot be counted with these arguments. Nothing was executed; if other arguments do not pass, say what you could not do.", tool))
 }
 
-// ByLabels refuses a call because of what its thread has read.
-func ByLabels(tool string) error {
+// ByLabels refuses a call because of what its thread has read, by the use of another tool where it can be said.
+func ByLabels(tool, used string) error {
+	why := "because of what earlier calls in it have read"
+	if used != "" {
+		why = "since " + used + " was used in it"
+	}
 	return refusal.New(refusal.PermissionDenied, fmt.Sprintf(
-		"You may use %s here, but not like this in this thread any more, because of what earlier calls in it have read. Sending it again will not change that; say what you could not do.", tool))
+		"You may use %s here, but not like this in this thread any more, %s. Sending it again will not change that; say what you could not do.", tool, why))
 }
 
 // ByCounts refuses a call that goes beyond what its thread, or its caller, may have.
