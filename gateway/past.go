@@ -589,12 +589,11 @@ func (c *Call) AddResult(ctx context.Context, outcome audit.Outcome, ending *sto
 	if !counts && !bounded && len(labels) == 0 || c.ledgerKeys().Thread == "" {
 		return nil
 	}
-	adds := history.Adds{Labels: labels}
+	var adds history.Adds
 	if counts {
 		adds, err = terms.ResultAdds(c.parsed.Name, c.arguments(), c.kernel.deps.Secret(), c.kernel.deps.Now())
-		adds.Labels = labels
 	}
-	if err == nil && bounded {
+	if adds.Labels = labels; err == nil && bounded {
 		if adds.Equal, err = c.equalDigest(); err == nil {
 			adds.Result = c.kernel.deps.Secret().Digest(result)
 		}
