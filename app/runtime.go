@@ -26,6 +26,7 @@ import (
 	"github.com/callgate/callgate/internal/acp/delegate"
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/internal/deadline"
+	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/telemetry"
 	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/upstream"
@@ -62,10 +63,14 @@ type Runtime struct {
 // authenticator no credential is required, as on the command line: a user who may read the
 // configuration may also see its decisions.
 func KernelConfig(c *configs.Config, authn gateway.Authenticator) *gateway.Config {
+	var beside *policy.Policy
+	if c.Candidate != nil {
+		beside = c.Candidate.Policy
+	}
 	return &gateway.Config{
 		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Workspaces: c.Workspaces, Agents: c.Agents, Limits: c.Limits,
 		Defaults: gateway.Subject(c.Defaults), AgentRequired: c.AgentRequired, Identity: authn, Digest: c.Digest,
-		Threads: c.Rules().Threads, Hooks: c.Hooks, Approvals: c.Approvals.Rules, People: people(c), ApprovalWait: c.Approvals.Wait, ApprovalPages: approvalPages(c),
+		Threads: c.Rules().Threads, Beside: beside, Hooks: c.Hooks, Approvals: c.Approvals.Rules, People: people(c), ApprovalWait: c.Approvals.Wait, ApprovalPages: approvalPages(c),
 	}
 }
 

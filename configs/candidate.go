@@ -2,6 +2,7 @@ package configs
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/callgate/callgate/configs/document"
 )
@@ -54,6 +55,13 @@ func (l *loader) loadCandidate(main string, c *Config) {
 	for _, file := range other.contents {
 		if !known[file.name] {
 			l.contents = append(l.contents, file)
+		}
+	}
+	if err == nil {
+		rules := c.Rules()
+		rules.Beside = candidate.Policy
+		if _, _, terms := rules.Terms(); terms != nil {
+			err = fmt.Errorf("with those that the policy which is served asks: %w", terms)
 		}
 	}
 	if err == nil {

@@ -26,8 +26,39 @@ type Step struct {
 
 // Assumed is what the thread and the caller of a call that is only checked are assumed to have done. It is not changed.
 type Assumed struct {
-	past history.Past
-	made []history.Adds // by calls and their results
+	past   history.Past
+	made   []history.Adds  // by calls and their results
+	secret *history.Secret // of who has kept it; nil: of who is asked
+}
+
+// Size is about how many bytes it takes in memory.
+func (a *Assumed) Size() (n int64) {
+	for _, s := range []*history.State{a.past.Thread, a.past.Caller} {
+		if s != nil {
+			n += s.Size()
+		}
+	}
+	return n
+}
+
+// assumed is the past that the conditions of the call saw, for a candidate; nil: there is none, or the call uses no threads.
+func (c *Call) assumed() *Assumed {
+	if c.past == nil || c.config.Beside == nil {
+		return nil
+	}
+	kept := c.judgement.past.kept
+	if decided := c.judgement.past.decided; !decided.Now.IsZero() {
+		kept = decided
+	}
+	kept, before := c.before(kept)
+	for _, adds := range before {
+		adds.Labels = nil // which are only seen behind their answer
+		if kept.Thread != nil {
+			kept.Thread = kept.Thread.Apply(adds, false)
+		}
+		kept.Caller = kept.Caller.Apply(adds, true)
+	}
+	return &Assumed{past: kept, secret: c.kernel.deps.Secret()}
 }
 
 // MadeBy names the steps that have made a value of the past that a condition saw, as package history writes it.
@@ -118,7 +149,7 @@ func (k *Kernel) ReadsPast() bool { return k.config.Load().asked != nil }
 // of it.
 func (k *Kernel) CheckAfter(ctx context.Context, request Request, assumed *Assumed) (report Report, known bool) {
 	d := k.openBy(k.config.Load(), request, ModeCall, nil)
-	d.judgement.past = &past{kept: assumed.past}
+	d.judgement.past = &past{kept: assumed.past, secret: assumed.secret}
 	report = d.check(ctx, judge)
 	report.Thread = ""
 	p := d.calls[0].past

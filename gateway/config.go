@@ -49,7 +49,9 @@ type Config struct {
 	ApprovalPages string
 	// Threads says what calls are to the threads that conditions of the policy ask for.
 	Threads Threads
-	Digest  string // of the configuration
+	// Beside is the policy of a candidate: what its conditions ask of the past is kept as well. It may be nil.
+	Beside *policy.Policy
+	Digest string // of the configuration
 
 	asked            *asked            // of the past by conditions; nil: nothing
 	places           *places           // of Workspaces

@@ -25,6 +25,7 @@ import (
 type asked struct {
 	terms  *history.Terms
 	labels *labels          // nil: no condition reads them
+	beside *policy.Policy   // what it asks is kept as well; nil: nothing
 	fresh  *history.Keeping // by which all terms are known of a thread that has done nothing
 }
 
@@ -39,11 +40,17 @@ func (s *Config) threadLimits() *ratelimit.Threads {
 // newAsked returns what the conditions and the limits of a configuration ask of the past; nil: nothing.
 func newAsked(s *Config) (*asked, error) {
 	terms := s.Policy.Terms()
-	if len(terms) == 0 && !s.Policy.ReadsLabels() && s.threadLimits() == nil {
+	for _, term := range s.Beside.Terms() {
+		if !slices.ContainsFunc(terms, func(t history.Term) bool { return t.String() == term.String() }) {
+			terms = append(slices.Clip(terms), term)
+		}
+	}
+	readLabels := s.Policy.ReadsLabels() || s.Beside.ReadsLabels()
+	if len(terms) == 0 && !readLabels && s.threadLimits() == nil {
 		return nil, nil
 	}
-	a := &asked{}
-	if s.Policy.ReadsLabels() {
+	a := &asked{beside: s.Beside}
+	if readLabels {
 		a.labels = newLabels(s.Tools, s.Threads.DefaultLabels, s.Hooks)
 	}
 	var err error
@@ -54,7 +61,7 @@ func newAsked(s *Config) (*asked, error) {
 	return a, nil
 }
 
-// Terms are what conditions of the policy ask of the past. uses reports whether they, or the limits, ask anything.
+// Terms are what conditions of the policy, and of one beside it, ask of the past. uses reports whether they, or the limits, ask anything.
 func (s *Config) Terms() (terms *history.Terms, uses bool, err error) {
 	a, err := newAsked(s)
 	if a == nil {
@@ -73,13 +80,16 @@ func (a *asked) uses(rows *policy.Policy, of Subject, tool *registry.Entry) (boo
 		return true, nil
 	}
 	reads, err := rows.Reads(of.Agent, of.Workspace, of.Project, tool.Name())
+	if err == nil && reads.None() && a.beside != nil {
+		reads, _ = a.beside.Reads(of.Agent, of.Workspace, of.Project, tool.Name()) // who cannot say it is not served
+	}
 	return !reads.None(), err
 }
 
 // needsThread reports whether a tool that uses threads cannot do without one: more is asked than what its caller has done.
 func (a *asked) needsThread(rows *policy.Policy, of Subject, tool *registry.Entry) (bool, error) {
 	ofThread := func(t history.Term) bool { return !t.Caller }
-	if a.labels != nil && a.labels.adds(of.Agent, tool) || slices.ContainsFunc(rows.Terms(), func(t history.Term) bool {
+	if rows.ReadsLabels() && a.labels.adds(of.Agent, tool) || slices.ContainsFunc(rows.Terms(), func(t history.Term) bool {
 		return ofThread(t) && policy.Covers(t.Tool, tool.Name())
 	}) {
 		return true, nil
@@ -91,9 +101,12 @@ func (a *asked) needsThread(rows *policy.Policy, of Subject, tool *registry.Entr
 // past is the past of the thread and of the caller of an answer, and what its calls add to it. It is made by the first
 // of its calls that uses threads.
 type past struct {
-	of    store.ThreadKeys
-	kept  history.Past
-	calls []*Call // that use threads, in the order of the answer
+	of   store.ThreadKeys
+	kept history.Past
+	// decided is what the calls were reserved on, or refused by then: the past may have moved since it was read.
+	decided history.Past
+	secret  *history.Secret // of another kernel, that has kept it; nil: of this one
+	calls   []*Call         // that use threads, in the order of the answer
 	// stale says that the arguments of a call were redacted since the conditions of others were evaluated.
 	stale   bool
 	settled bool // the calls were reserved, or refused
@@ -205,7 +218,7 @@ func (c *Call) count(now time.Time) (err error) {
 		adds = nil
 	}
 	if adds != nil {
-		if *own, err = adds(c.tool.Name(), c.arguments(), c.kernel.deps.Secret(), now); err != nil {
+		if *own, err = adds(c.tool.Name(), c.arguments(), c.keySecret(), now); err != nil {
 			return refuse.ThreadsUnavailable(err)
 		}
 	}
@@ -219,6 +232,9 @@ func (c *Call) count(now time.Time) (err error) {
 	own.Call = c.id
 	if a.labels != nil {
 		own.Labels = a.labels.of(c.tool, c.arguments)
+	}
+	if c.judgement.past.of.Thread == "" && !c.checked { // a candidate alone asks for its thread
+		*own = own.OfCaller()
 	}
 	return nil
 }
@@ -242,12 +258,25 @@ func (c *Call) equalDigest() (uint64, error) {
 	return secret.Digest([]byte(c.parsed.Name), []byte(version), arguments), nil
 }
 
+// keySecret is that of the digests by which the past is kept.
+func (c *Call) keySecret() *history.Secret {
+	if p := c.judgement.past; p != nil && p.secret != nil {
+		return p.secret
+	}
+	return c.kernel.deps.Secret()
+}
+
 // view is the past as the conditions of the call may ask it, of what is kept; nil: the call uses no threads.
 func (c *Call) view(kept history.Past) *history.View {
 	if c.past == nil {
 		return nil
 	}
-	var before []history.Adds
+	kept, before := c.before(kept)
+	return history.NewView(c.config.asked.terms, c.keySecret(), kept, before, c.past.own)
+}
+
+// before is what is kept, with the labels that the conversation has brought, and what the calls of the answer before this one add.
+func (c *Call) before(kept history.Past) (_ history.Past, before []history.Adds) {
 	for _, other := range c.judgement.past.calls {
 		if other == c {
 			break
@@ -257,7 +286,7 @@ func (c *Call) view(kept history.Past) *history.View {
 	if brought := c.missing(kept.Thread); kept.Thread != nil && len(brought) > 0 {
 		kept.Thread = kept.Thread.Apply(history.Adds{At: kept.Now, Labels: brought}, false)
 	}
-	return history.NewView(c.config.asked.terms, c.kernel.deps.Secret(), kept, before, c.past.own)
+	return kept, before
 }
 
 // missing are the labels that the conversation has brought and that are not kept of its thread.
@@ -335,6 +364,7 @@ func (p *past) asksAnew() *Call {
 func (p *past) decide(ctx context.Context, kept history.Past) ([]history.Adds, error) {
 	// What was lost meanwhile may have the turns that there were before.
 	moved := p.stale || turnOf(kept.Thread) != turnOf(p.kept.Thread) || turnOf(kept.Caller) != turnOf(p.kept.Caller) || !kept.Keeping.Equal(p.kept.Keeping)
+	p.decided = kept
 	for _, c := range p.calls {
 		c.past.refused, c.past.asksAnew, c.past.own.At = nil, false, kept.Now
 		if c.kernel.config.Load().asked != c.config.asked {

@@ -25,6 +25,7 @@ type ShadowJudgement struct {
 	Asks      []string       // the rules by which people must approve the call
 	Refusal   *refusal.Error // nil where the call passed
 	Digest    string         // of the configuration that judged
+	Past      *Assumed       // what the thread and the caller had done before; nil: the call uses no threads
 }
 
 // show tells the shadow of the calls of a decision.
@@ -38,7 +39,7 @@ func (d *Decision) show() {
 		if !c.recorded || !c.parsed.HasName || c.tool != nil && c.tool.Index() < 0 {
 			continue
 		}
-		s := ShadowJudgement{CallID: c.id, Subject: c.subject, Tool: c.parsed.Name, Arguments: c.parsed.Arguments, Asks: c.decision.Asks, Refusal: c.refused, Digest: c.config.Digest}
+		s := ShadowJudgement{CallID: c.id, Subject: c.subject, Tool: c.parsed.Name, Arguments: c.parsed.Arguments, Asks: c.decision.Asks, Refusal: c.refused, Digest: c.config.Digest, Past: c.assumed()}
 		if n := c.input.Native; n != nil {
 			s.Version = n.Version
 		}

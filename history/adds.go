@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -55,6 +56,13 @@ func (a *Adds) Changes(caller bool) bool {
 		}
 	}
 	return false
+}
+
+// OfCaller is what is added to the caller: all that a call in no thread adds.
+func (a Adds) OfCaller() Adds {
+	a.Labels, a.Equal = nil, 0
+	a.amounts = slices.DeleteFunc(slices.Clone(a.amounts), func(add amount) bool { return !add.Caller })
+	return a
 }
 
 const (

@@ -20,14 +20,14 @@ import (
 // The bounds of a Comparer.
 const (
 	QueuedCalls        = 1024
-	QueuedBytes        = 16 << 20 // of arguments, and of the names that callers write
+	QueuedBytes        = 16 << 20 // of arguments, of the names that callers write, and of what threads have done
 	MaxCandidateGroups = 1000
 )
 
 // Counts beside the changes.
 const (
 	Same    = "same"
-	Skipped = "skipped" // there was no room in the queue, or the candidate needs the past of the thread
+	Skipped = "skipped" // there was no room in the queue, or the candidate needs what is not kept of the past
 	Failed  = "failed"  // the candidate did not answer
 )
 
@@ -88,6 +88,7 @@ type queued struct {
 	call   Call
 	id     string
 	served Judgement
+	size   int64
 }
 
 // NewComparer returns a comparer that calls observe, which may be nil, for each result.
@@ -125,13 +126,16 @@ func (c *Comparer) Judged(s gateway.ShadowJudgement) {
 		return
 	}
 	size := int64(len(s.Arguments) + len(s.Tool) + len(s.Version))
+	if s.Past != nil {
+		size += s.Past.Size()
+	}
 	if c.bytes.Add(size) > QueuedBytes || len(c.queue) == cap(c.queue) {
 		c.bytes.Add(-size)
 		c.count(now, Skipped)
 		return
 	}
-	q := queued{of: now, id: s.CallID, served: served, call: Call{
-		Agent: s.Subject.Agent, Workspace: s.Subject.Workspace, Project: s.Subject.Project, Tool: s.Tool, Version: s.Version, Arguments: bytes.Clone(s.Arguments),
+	q := queued{of: now, id: s.CallID, served: served, size: size, call: Call{
+		Agent: s.Subject.Agent, Workspace: s.Subject.Workspace, Project: s.Subject.Project, Tool: s.Tool, Version: s.Version, Arguments: bytes.Clone(s.Arguments), Past: s.Past,
 	}}
 	select {
 	case c.queue <- q:
@@ -168,7 +172,7 @@ func (c *Comparer) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case q := <-c.queue:
-			c.bytes.Add(-int64(len(q.call.Arguments) + len(q.call.Tool) + len(q.call.Version)))
+			c.bytes.Add(-q.size)
 			if c.current.Load() == q.of { // else its counts are gone
 				c.compare(ctx, q)
 			}

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/approvals"
 	"github.com/callgate/callgate/gateway/calls"
@@ -91,6 +92,7 @@ type story struct {
 	rows    []string
 	hooks   string // as hooks.yaml has them; empty: none
 	shared  bool
+	unasked bool   // its tools do not ask first: the answer to them would be refused by the label of the call that asked
 	limits  string // of threads, as limits.yaml has them; empty: none
 	clocked bool   // some steps are later
 	run     string // of its tools; empty: {type: demo}. Calls of tools that call back are kept in a file
@@ -114,6 +116,8 @@ func readStories(t *testing.T) (all []*story) {
 			all = append(all, s)
 		case word == "shared":
 			s.shared = true
+		case word == "unasked":
+			s.unasked = true
 		case word == "limits":
 			s.limits = rest
 		case word == "hooks":
@@ -196,6 +200,8 @@ type office struct {
 	first []string // what it answers before that
 	now   time.Time
 
+	shadow func(gateway.ShadowJudgement) // sees each judgement; nil: nobody does
+
 	headers []string // of each request, beside those of its step
 
 	mcp      *mcp.Face
@@ -231,13 +237,20 @@ func (callout) Ask(ctx context.Context, _ *hook.Hook, _ hook.Question, value []b
 	return hook.Answer{}, nil
 }
 
+func (o *office) Judged(s gateway.ShadowJudgement) {
+	if o.shadow != nil {
+		o.shadow(s)
+	}
+}
+
 func (o *office) time() time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.now
 }
 
-func open(t *testing.T, s *story, kept func(*testing.T, func() time.Time) *store.Engine) *office {
+// config is the configuration of a story.
+func (s *story) config(t *testing.T) *configs.Config {
 	t.Helper()
 	unnamed := "refuse"
 	if s.shared {
@@ -255,7 +268,12 @@ func open(t *testing.T, s *story, kept func(*testing.T, func() time.Time) *store
 		files["callgate.yaml"] += "hooks: hooks.yaml\n"
 		files["hooks.yaml"] = "hooks: " + s.hooks + "\n"
 	}
-	c := facetest.Config(t, files)
+	return facetest.Config(t, files)
+}
+
+func open(t *testing.T, s *story, kept func(*testing.T, func() time.Time) *store.Engine) *office {
+	t.Helper()
+	c := s.config(t)
 	o := &office{t: t, rules: c.Rules(), now: time.Now().Truncate(time.Hour), sessions: map[string]session{}, editors: map[string]*acptest.Editor{}}
 	ledger := kept(t, o.time)
 	var secret *history.Secret // that all gateways have
@@ -287,6 +305,7 @@ func open(t *testing.T, s *story, kept func(*testing.T, func() time.Time) *store
 			return tool.Result{Body: []byte(cmp.Or(o.step.answers, `{}`)), JSON: true}, nil
 		}),
 		Change: func(g *gateway.Config, d *calls.Deps) {
+			d.Shadow = o
 			g.Identity, g.Limits.Threads, d.Ledger, d.Now, d.RecordContent = byName{}, c.Limits.Threads, ledger, o.time, audit.Arguments
 			d.Store, d.Approvals, d.Secret = keptCalls, keptCalls, func() *history.Secret { return secret }
 			d.Hooks = callout{}
@@ -373,7 +392,7 @@ type way struct {
 
 // tells reports whether a story can be told this way.
 func (w way) tells(s *story) bool {
-	if w.asks && slices.ContainsFunc(s.rows, func(row string) bool { return strings.Contains(row, ", ask:") }) {
+	if w.run == asksFirst && s.unasked || w.asks && slices.ContainsFunc(s.rows, func(row string) bool { return strings.Contains(row, ", ask:") }) {
 		return false
 	}
 	return !slices.ContainsFunc(s.steps, func(s step) bool {
