@@ -54,7 +54,10 @@ count for the verdict: a schema or rule that differs is incomparable.
 the default, fails unless they are equivalent. The exit code is 0 when nothing of that was
 found, 1 when it was, 2 when a side does not load.
 
---json prints an object a line, of the kind group, part or recorded; the last is the summary.`,
+What only the new side asks of the past is listed as new, with what becomes of threads that are open. A day as
+candidate makes it known to them.
+
+--json prints an object a line, of the kind group, part, term or recorded; the last is the summary.`,
 		Example: `  callgate policy diff callgate.yaml next/callgate.yaml
   callgate policy diff --config callgate.yaml policy.csv policy.next.csv --fail-on wider
   git show main:policy.csv >old.csv; callgate policy diff --config callgate.yaml old.csv policy.csv`,
@@ -210,6 +213,11 @@ func diffJSON(e env, r lab.Difference, old, now *configs.Config, recorded *lab.R
 			return err
 		}
 	}
+	for _, line := range newTerms(r) {
+		if err := table.Print(line); err != nil {
+			return err
+		}
+	}
 	summary := diffSummary{
 		Kind: "summary", Verdict: r.Verdict, Policy: r.Policy.Verdict, Calls: r.Policy.Calls, Differ: r.Policy.Differ,
 		Groups: len(r.Policy.Groups), Omitted: r.Policy.Omitted, Parts: len(r.Parts), OldDigest: old.Digest, NewDigest: now.Digest,
@@ -228,6 +236,31 @@ func diffJSON(e env, r lab.Difference, old, now *configs.Config, recorded *lab.R
 
 // marks begin the lines of groups and parts.
 var marks = map[compare.Verdict]string{compare.Wider: "+", compare.Narrower: "-", compare.Incomparable: "±"}
+
+// termLine is a line of JSON.
+type termLine struct {
+	Kind string `json:"kind"`
+	Term string `json:"term"`
+	Says string `json:"says"`
+}
+
+// newTerms says what of the past only the new side asks, and what becomes of threads that are open.
+func newTerms(r lab.Difference) (lines []termLine) {
+	if r.NewLabels {
+		lines = append(lines, termLine{"term", "thread.labels", "what open threads did before has added no labels"})
+	}
+	for _, term := range r.NewTerms {
+		says := "its condition fails in threads that began before"
+		switch {
+		case term.Caller:
+			says = "its condition fails until its window has passed once"
+		case term.Window > 0:
+			says += ", until its window has passed once"
+		}
+		lines = append(lines, termLine{"term", term.String(), says})
+	}
+	return lines
+}
 
 func diffText(e env, r lab.Difference) {
 	fmt.Fprintf(e.Stdout, "%s: %d of %d agent × project × tool differ", r.Verdict, r.Policy.Differ, r.Policy.Calls)
@@ -250,6 +283,9 @@ func diffText(e env, r lab.Difference) {
 			fmt.Fprintf(e.Stdout, "  +%s", element)
 		}
 		fmt.Fprintln(e.Stdout)
+	}
+	for _, line := range newTerms(r) {
+		fmt.Fprintf(e.Stdout, "new %s: %s\n", line.Term, line.Says)
 	}
 }
 

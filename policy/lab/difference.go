@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/history"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/policy/compare"
 	"github.com/callgate/callgate/registry"
@@ -32,6 +33,11 @@ type Difference struct {
 	Verdict compare.Verdict // of the policy and the parts together
 	Policy  compare.Result
 	Parts   []Part
+	// NewTerms are what the conditions of the new side alone ask of the past: of threads that are open when it is served it is not
+	// known.
+	NewTerms []history.Term
+	// NewLabels says that they alone read labels: what open threads have done before has added none.
+	NewLabels bool
 }
 
 // Compare compares two configurations. An error means that nothing is known.
@@ -54,6 +60,12 @@ func Compare(ctx context.Context, old, now *gateway.Config) (Difference, error) 
 	}
 	r := Difference{Verdict: found.Verdict, Policy: found}
 	r.Parts = slices.Concat(workspaceParts(old.Workspaces, now.Workspaces), toolParts(old, now), ruleParts(old, now))
+	r.NewLabels = now.Policy.ReadsLabels() && !old.Policy.ReadsLabels()
+	for _, term := range now.Policy.Terms() {
+		if !slices.ContainsFunc(old.Policy.Terms(), func(t history.Term) bool { return t.String() == term.String() }) {
+			r.NewTerms = append(r.NewTerms, term)
+		}
+	}
 	for _, part := range r.Parts {
 		r.Verdict = r.Verdict.Join(part.Change)
 	}
