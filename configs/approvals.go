@@ -5,8 +5,6 @@ import (
 	"maps"
 	"net/url"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/callgate/callgate/configs/document"
@@ -50,7 +48,7 @@ func readApprovals(root document.Node) Approvals {
 			})
 		}),
 		document.Field("wait", func(n document.Node) {
-			readSpan(n, "how long a request waits for people", 0, maxWait, &a.Wait)
+			n.Span("how long a request waits for people", 0, maxWait, &a.Wait)
 		}),
 		document.Field("url", func(n document.Node) { readApprovalsURL(n, &a.URL) }),
 		document.Field("notify", func(n document.Node) { a.Notify = readNotify(n) }),
@@ -71,7 +69,7 @@ func readRule(name string, n document.Node) approval.Rule {
 	r := approval.Rule{Name: name, Approve: 1, Within: defaultWithin, By: approval.ByApprovers}
 	ok := n.Object(document.Fields(&r,
 		document.Field("within", func(n document.Node) {
-			readSpan(n, "how long people have to decide", approval.MinWithin, approval.MaxWithin, &r.Within)
+			n.Span("how long people have to decide", approval.MinWithin, approval.MaxWithin, &r.Within)
 		}),
 		document.Field("remember", func(n document.Node) {
 			r.Remember = map[approval.Scope]time.Duration{}
@@ -79,7 +77,7 @@ func readRule(name string, n document.Node) approval.Rule {
 			for _, scope := range []approval.Scope{approval.Same, approval.InThread, approval.AnyCall} {
 				scopes = append(scopes, document.Field(string(scope), func(n document.Node) {
 					var most time.Duration
-					if readSpan(n, "how long a yes may stand", approval.MinWithin, approval.MaxRemember, &most) {
+					if n.Span("how long a yes may stand", approval.MinWithin, approval.MaxRemember, &most) {
 						r.Remember[scope] = most
 					}
 				}))
@@ -96,34 +94,6 @@ func readRule(name string, n document.Node) approval.Rule {
 		n.At("/approve").Fail("found %d with by: caller; expected 1, since a caller is one person", r.Approve)
 	}
 	return r
-}
-
-// readSpan reads a duration within bounds; whole days may be written as 7d. It reports
-// whether it has read one.
-func readSpan(n document.Node, of string, low, high time.Duration, into *time.Duration) bool {
-	n.Matching(fmt.Sprintf("%s: a duration from %s to %s, such as 30m, 4h or 7d", of, span(low), span(high)), document.DurationPattern+`|^[0-9]+d$`)
-	d, err := time.ParseDuration(n.Value)
-	if days, isDays := strings.CutSuffix(n.Value, "d"); isDays {
-		var count uint64
-		count, err = strconv.ParseUint(days, 10, 16)
-		d = time.Duration(count) * 24 * time.Hour
-	}
-	if !n.IsString() || err != nil || d < low || d > high {
-		return n.Fail("found %s; expected a duration from %s to %s, such as 30m, 4h or 7d: %s", n.Describe(), span(low), span(high), of)
-	}
-	*into = d
-	return true
-}
-
-// span writes a duration for people: 7d, 5m, 0s.
-func span(d time.Duration) string {
-	switch {
-	case d > 0 && d%(24*time.Hour) == 0:
-		return fmt.Sprintf("%dd", d/(24*time.Hour))
-	case d > 0 && d%time.Minute == 0:
-		return fmt.Sprintf("%dm", d/time.Minute)
-	}
-	return d.String()
 }
 
 // checkApprovals holds the rules of approval against the policy, the principals and the mode

@@ -75,7 +75,7 @@ func readHook(n document.Node, labels []string) *hook.Hook {
 		document.Text("url", "the URL that is asked", &out.address).Matching(toolfile.URLPattern),
 		document.Texts("addresses", "addresses or prefixes", &out.Addresses).Matching(toolfile.AddressPattern),
 		document.Field("timeout", func(n document.Node) {
-			readSpan(n, "how long an answer may take", lowestHookTime, highestHookTime, &out.Timeout)
+			n.Span("how long an answer may take", lowestHookTime, highestHookTime, &out.Timeout)
 		}),
 		document.Field("headers", func(n document.Node) { out.readHeaders(n) }),
 		document.Field("key", func(n document.Node) { secret.Decode(n, "the key that requests are signed with", &out.key) }),

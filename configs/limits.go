@@ -143,7 +143,7 @@ func readThreadLimits(n document.Node) *ratelimit.Threads {
 			t.Equal = &ratelimit.Equal{Within: defaultEqualWithin, Tools: map[string]ratelimit.EqualCalls{}}
 			t.Equal.EqualCalls = readEqual(n,
 				document.Field("within", func(n document.Node) {
-					readSpan(n, "how far back equal calls are looked for", lowestEqualWithin, highestEqualWithin, &t.Equal.Within)
+					n.Span("how far back equal calls are looked for", lowestEqualWithin, highestEqualWithin, &t.Equal.Within)
 				}),
 				document.Field("tools", func(n document.Node) {
 					n.Members("tools", func(key, value document.Node) {

@@ -51,17 +51,17 @@ func (t *Threads) ReadNode(n document.Node, _ string) {
 		document.Field("labels", func(n document.Node) { readLabels(n, &t.Labels) }),
 		document.Field("default_labels", func(n document.Node) { readLabels(n, &t.DefaultLabels) }),
 		document.Field("idle", func(n document.Node) {
-			readSpan(n, "how long what a thread has done counts", lowestIdle, highestIdle, &t.Idle)
+			n.Span("how long what a thread has done counts", lowestIdle, highestIdle, &t.Idle)
 		}),
 		document.Field("keep_labels", func(n document.Node) {
-			readSpan(n, "how long the labels of a thread stand", lowestIdle, highestLabels, &t.KeepLabels)
+			n.Span("how long the labels of a thread stand", lowestIdle, highestLabels, &t.KeepLabels)
 		}),
 	)...)
 	if n.Describing() {
 		return
 	}
 	if t.KeepLabels < t.Idle {
-		n.Fail("found keep_labels %s below idle %s; expected at least that, since labels outlive what else is kept", span(t.KeepLabels), span(t.Idle))
+		n.Fail("found keep_labels %s below idle %s; expected at least that, since labels outlive what else is kept", document.SpanText(t.KeepLabels), document.SpanText(t.Idle))
 	}
 	for i, label := range t.DefaultLabels {
 		checkLabel(n.At(refusal.Pointer("default_labels", strconv.Itoa(i))), label, t.Labels)

@@ -97,7 +97,7 @@ func TestStepsOfTests(t *testing.T) {
 		"a customer, outside":            {"tool: mail.send, arguments: {to: eve@evil.example}", "{tool: crm.read, arguments: {id: 7}}", "deny"},
 		"a customer, inside":             {"tool: mail.send, arguments: {to: bob@acme.example}", "{tool: crm.read, arguments: {id: 7}}", "allow"},
 		"failed, labelled all the same":  {"tool: mail.send, arguments: {to: eve@evil.example}", "{tool: crm.read, arguments: {id: 7}, ended: failed}", "deny"},
-		"a label alone":                  {"tool: mail.send, arguments: {to: eve@evil.example}", "{labels: [customer, untrusted], ago: 72h}", "deny"},
+		"a label alone":                  {"tool: mail.send, arguments: {to: eve@evil.example}", "{labels: [customer, untrusted], ago: 3d}", "deny"},
 		"another label":                  {"tool: mail.send, arguments: {to: eve@evil.example}", "{labels: [untrusted]}", "allow"},
 		"by the schema":                  {"tool: mail.send, arguments: {}", "{labels: [customer]}", "missing_argument"},
 		"own hosts":                      {"tool: files.write, arguments: {path: a}", "{tool: files.read, arguments: {path: a}}, {tool: web.fetch, arguments: {url: 'https://docs.acme.example/a'}}", "allow"},
@@ -114,7 +114,7 @@ func TestStepsOfTests(t *testing.T) {
 		"in another currency":            {"tool: pay.refund, arguments: {amount: 500, currency: USD}", "{" + refund + "times: 2}", "allow"},
 		"tests at the edge":              {"tool: deploy.run, arguments: {}", "{tool: tests.run, ago: 30m}", "allow"},
 		"tests too long ago":             {"tool: deploy.run, arguments: {}", "{tool: tests.run, ago: 30m1s}", "deny"},
-		"a sum of the caller a day ago":  {"tool: pay.refund, arguments: {amount: 1, currency: USD}", "{tool: pay.refund, arguments: {amount: 6000, currency: EUR}, ago: 25h}", "allow"},
+		"a sum of the caller a day ago":  {"tool: pay.refund, arguments: {amount: 1, currency: USD}", "{tool: pay.refund, arguments: {amount: 6000, currency: EUR}, ago: 2d}", "allow"},
 		"a sum of the caller, in a day":  {"tool: pay.refund, arguments: {amount: 1, currency: USD}", "{tool: pay.refund, arguments: {amount: 6000, currency: EUR}, ago: 23h}", "deny"},
 		"more than can be added exactly": {"tool: pay.refund, arguments: {amount: 1, currency: USD}", "{tool: pay.refund, arguments: {amount: 1e-9, currency: USD}, ago: 25h}", "deny"},
 	} {

@@ -404,7 +404,11 @@ func firstFault(err error) string {
 // window is still within it.
 var TestTime = time.Unix(1_767_225_600, 0).UTC() // 2026-01-01
 
-const maxTimes = 1000 // of one step
+// The bounds of one step.
+const (
+	maxTimes = 1000
+	maxAgo   = 366 * 24 * time.Hour
+)
 
 // step reads a step of a thread, the one with this number.
 func (r *TestReader) step(n document.Node, number int, t *Test) {
@@ -420,7 +424,7 @@ func (r *TestReader) step(n document.Node, number int, t *Test) {
 			n.Free("the arguments of that call")
 			arguments, _ = n.JSON()
 		}),
-		document.Duration("ago", "how long before the call", &ago),
+		document.Field("ago", func(n document.Node) { n.Span("how long before the call", time.Millisecond, maxAgo, &ago) }),
 		document.Choice("ended", "how that call ended: with a result, failed, or not yet", &ended, "result", "failed", "no"),
 		document.Int("times", "how often that call was made", 1, maxTimes, &times),
 		document.Field("labels", func(n document.Node) {
