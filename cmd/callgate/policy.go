@@ -60,7 +60,7 @@ and the current configuration decides. The log has arguments where audit.record 
 arguments or completion; without them, conditions that read one are not met. What the conditions
 saw of the past when the call was judged is printed, with the calls that have added labels.
 
---json prints what the admin API answers to POST /v1/policy/explain; for every tool, an
+--json prints what the admin API answers to POST /v1/policy/explain, with saw, what was read of the past; for every tool, an
 object a line.`,
 		Example: `  callgate policy explain --agent Intern
   callgate policy explain --agent Intern --tool payments.refund
@@ -95,23 +95,27 @@ object a line.`,
 				return err
 			}
 		}
+		readOfPast := func() []string { // once the policy was asked
+			if madeBy != nil {
+				for _, value := range request.Past.Saw() {
+					saw = append(saw, with(value, madeBy(value)))
+				}
+			}
+			return saw
+		}
 		explainUnknown(e, loaded, request)
 		switch {
 		case request.Tool == "":
 			return explainAll(ctx, e, loaded, request, asJSON)
 		case asJSON:
-			return explainJSON(ctx, e, loaded, request, withArguments)
+			return explainJSON(ctx, e, loaded, request, withArguments, readOfPast)
 		}
 		explanation, err := loaded.Policy.Explain(ctx, request)
 		if err != nil {
 			return cli.InternalError{Err: err}
 		}
 		printExplanation(e, request, explanation)
-		if madeBy != nil {
-			for _, value := range request.Past.Saw() {
-				saw = append(saw, with(value, madeBy(value)))
-			}
-		}
+		saw = readOfPast()
 		if len(saw) > 0 {
 			fmt.Fprintln(e.Stdout, "What was read of the past:")
 		}

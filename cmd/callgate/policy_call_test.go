@@ -160,6 +160,7 @@ p, Analyst, acme/alpha, mail.send, "'untrusted' in thread.labels", deny
 		"a label":             {exitRefused, []string{"--label", "untrusted"}, "thread.labels=untrusted: untrusted by --label\n", ""},
 		"nothing given":       {exitRefused, nil, "not decided without the past of a thread", ""},
 		"an unknown label":    {exitUsage, []string{"--label", "untrustd"}, "", `--label is "untrustd"; expected one of threads.labels in the main file: customer, untrusted`},
+		"as JSON":             {exitAccepted, []string{"--json", "--after", `crm.read {"id":7}`}, `"saw":["`, ""},
 		"an unknown tool":     {exitUsage, []string{"--after", "crm.rad {}"}, "", `--after names the tool "crm.rad", which is not registered`},
 		"no object":           {exitUsage, []string{"--after", "crm.read 7"}, "", `--after "crm.read": expected a JSON object`},
 		"refused by a schema": {exitUsage, []string{"--after", "crm.read"}, "", `--after "crm.read": Argument "id" is missing.`},

@@ -17,12 +17,13 @@ import (
 	"github.com/callgate/callgate/policy"
 )
 
-// explainJSON prints what the admin API answers.
-func explainJSON(ctx context.Context, e env, c *configs.Config, r policy.Request, withArguments bool) error {
+// explainJSON prints what the admin API answers, with what conditions have read of the past.
+func explainJSON(ctx context.Context, e env, c *configs.Config, r policy.Request, withArguments bool, saw func() []string) error {
 	explained, err := admin.Explain(ctx, c.Policy, r, withArguments)
 	if err != nil {
 		return cli.InternalError{Err: err}
 	}
+	explained.Saw = saw()
 	if err := json.NewEncoder(e.Stdout).Encode(explained); err != nil {
 		return err
 	}

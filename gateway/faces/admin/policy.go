@@ -53,6 +53,8 @@ type Explained struct {
 	// WithArguments says that conditions were asked about the call's own arguments; else about
 	// none, and they fail.
 	WithArguments bool `json:"with_arguments"`
+	// Saw are the values of the past that conditions have read, each with what made it; absent where none is known.
+	Saw []string `json:"saw,omitempty"`
 	// SameConfiguration says, of a call, that the configuration in force is the one that
 	// judged it.
 	SameConfiguration bool `json:"same_configuration,omitempty"`
