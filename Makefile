@@ -6,7 +6,7 @@ TOOLS := $(CURDIR)/.tools
 # Processes of tests wait longer for the disk and Redis than in use; these do not.
 AS_IN_USE := CALLGATE_TEST_WAIT=0s
 
-.PHONY: search snapshot snapshot-check release-tools acp-agents candidate policy-diff bench-policy reference quick all build check test race fuzz mutate differential reload crash race2 approvals budgets once grace agentdojo redis-chaos callbacks overload hostile drain first-minutes soak faults redis-faults test-clients test-console bench bench-http bench-chat bench-gate lint vuln tools clean help long-log
+.PHONY: search snapshot snapshot-check release-tools acp-agents candidate policy-diff bench-policy reference quick all build check test race fuzz mutate differential reload crash race2 approvals budgets once grace agentdojo redis-chaos callbacks threads-reference overload hostile drain first-minutes soak faults redis-faults test-clients test-console bench bench-http bench-chat bench-gate lint vuln tools clean help long-log
 
 all: check
 
@@ -85,6 +85,9 @@ race2: ## N (10000) idempotency keys, 8 racers over two gateways on one Redis: a
 
 search: ## every order of calls, approvals, crashes and losses at two gateways on one store: no promise may be broken
 	$(GO) test -count=1 -v -run '^TestEveryLoss$$' -timeout 120m ./store -search
+
+threads-reference: ## N (1000) seeds of random policies and traffic in each place where threads are kept: every decision of the logs is judged again by the sentences of the docs; SEED is the first
+	$(AS_IN_USE) CALLGATE_REFERENCE=$(or $(N),1000) CALLGATE_REFERENCE_SEED=$(or $(SEED),1) $(GO) test -count=1 -v -run '^TestReference$$' -timeout 120m ./test/threads
 
 once: ## N (50000) calls of the effect once, over HTTP and TLS, to a server that closes connections at every moment: none may arrive twice
 	CALLGATE_ONCE_CALLS=$(or $(N),50000) $(GO) test -count=1 -v -run '^TestNothingIsSentTwice$$' -timeout 60m ./engine

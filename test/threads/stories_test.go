@@ -84,6 +84,7 @@ type step struct {
 	brings            []call
 	code              string
 	says              string // is in the answer of a face that takes one call
+	asks              string // is said by the user, beside a greeting
 }
 
 // story is a policy and what happens under it.
@@ -322,7 +323,15 @@ func open(t *testing.T, s *story, kept func(*testing.T, func() time.Time) *store
 	if secret, err = history.NewSecret([]byte(keeping.Key)); err != nil {
 		t.Fatal(err)
 	}
-	model := httptest.NewServer(http.HandlerFunc(o.answer))
+	o.mount(o.answer)
+	return o
+}
+
+// mount gives the gateway its faces, before a model.
+func (o *office) mount(answer http.HandlerFunc) {
+	t := o.t
+	t.Helper()
+	model := httptest.NewServer(answer)
 	t.Cleanup(model.Close)
 	client := upstream.NewClient(upstream.Options{})
 	t.Cleanup(client.Close)
@@ -355,7 +364,6 @@ func open(t *testing.T, s *story, kept func(*testing.T, func() time.Time) *store
 		Turns: forModels, Wire: chat.Wire, Model: string(upstream.ChatWire), Folder: t.TempDir(), Version: "1", Logger: o.Logger,
 		Accepted: func(wire.MCPServer) bool { return false },
 	})
-	return o
 }
 
 // post sends the request of a step.
@@ -665,7 +673,7 @@ func quoted(text string) string {
 }
 
 func chatRequest(s *step) string {
-	said := []string{`{"role":"user","content":"hi"}`}
+	said := []string{`{"role":"user","content":` + quoted("hi"+s.asks) + `}`}
 	for i, c := range s.brings {
 		said = append(said, fmt.Sprintf(`{"role":"assistant","tool_calls":[{"id":"h%d","type":"function","function":{"name":%q,"arguments":%s}}]}`, i, c.wire(), quoted(c.arguments)),
 			fmt.Sprintf(`{"role":"tool","tool_call_id":"h%d","content":%s}`, i, quoted(c.result)))
@@ -674,7 +682,7 @@ func chatRequest(s *step) string {
 }
 
 func messagesRequest(s *step) string {
-	said := []string{`{"role":"user","content":"hi"}`}
+	said := []string{`{"role":"user","content":` + quoted("hi"+s.asks) + `}`}
 	for i, c := range s.brings {
 		said = append(said, fmt.Sprintf(`{"role":"assistant","content":[{"type":"tool_use","id":"h%d","name":%q,"input":%s}]}`, i, c.wire(), c.arguments),
 			fmt.Sprintf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"h%d","content":%s}]}`, i, quoted(c.result)))
@@ -683,7 +691,7 @@ func messagesRequest(s *step) string {
 }
 
 func responsesRequest(s *step) string {
-	said := []string{`{"role":"user","content":"hi"}`}
+	said := []string{`{"role":"user","content":` + quoted("hi"+s.asks) + `}`}
 	for i, c := range s.brings {
 		said = append(said, fmt.Sprintf(`{"type":"function_call","call_id":"h%d","name":%q,"arguments":%s}`, i, c.wire(), quoted(c.arguments)),
 			fmt.Sprintf(`{"type":"function_call_output","call_id":"h%d","output":%s}`, i, quoted(c.result)))
@@ -707,8 +715,13 @@ func (o *office) answer(w http.ResponseWriter, r *http.Request) {
 	if o.asked++; o.asked == 1 {
 		made = o.step.calls
 	}
-	whole, events := answerOf[r.URL.Path[strings.LastIndex(r.URL.Path, "/"):]](made)
-	if !request.Stream {
+	write(w, r.URL.Path, request.Stream, made)
+}
+
+// write writes an answer that makes calls, or says a text.
+func write(w http.ResponseWriter, path string, stream bool, made []call) {
+	whole, events := answerOf[path[strings.LastIndex(path, "/"):]](made)
+	if !stream {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, whole)
 		return
