@@ -16,7 +16,7 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// This file is docs/threads.md and "Policy" of docs/reference.md a second time: it keeps every event of the audit logs, counts
+// This file is docs/threads.md and "Policy" of docs/reference.md a second time: it keeps every event of an audit log, counts
 // them anew for each question, and knows nothing of how the gateway does it.
 
 // term is a member of thread or caller.
@@ -154,28 +154,26 @@ type event struct {
 	undo []string
 }
 
-// book is what the logs say.
+// book is what the log says.
 type book struct {
 	rules   []rule
 	labels  func(tool string, args map[string]any) []string
 	answers map[int][]*made
 	lists   map[string][]event // of each thread and of each caller, in the order of their turns
 	keys    map[string]string  // the values of keys by their digests
-	unsure  map[string]int     // since when a list may have changes that no log has: a gateway was killed before it wrote them
 	judged  int
-	skipped int // where it may have
 }
 
 // keyed is how the log says what was added to a term with keys.
 var keyed = regexp.MustCompile(`\{'(\w+)'\}[^#]*#(\w+)=`)
 
-// read writes the logs into a book. Withheld has the arguments that the log does not have, by their digests;
+// read writes the log into a book. Withheld has the arguments that the log does not have, by their digests;
 // where a gateway was killed, changes of which it had not written the record yet are missing.
-func read(rules []rule, labels func(string, map[string]any) []string, withheld map[string]string, killed bool, unsure map[string]int, logs ...[]audit.Record) (*book, error) {
-	b := &book{rules: rules, labels: labels, answers: map[int][]*made{}, lists: map[string][]event{}, keys: map[string]string{}, unsure: unsure}
+func read(rules []rule, labels func(string, map[string]any) []string, withheld map[string]string, killed bool, log []audit.Record) (*book, error) {
+	b := &book{rules: rules, labels: labels, answers: map[int][]*made{}, lists: map[string][]event{}, keys: map[string]string{}}
 	calls, ledgers, threads := map[string]*made{}, map[string]string{}, map[string]string{}
 	var endings []audit.Record
-	for _, r := range slices.Concat(logs...) {
+	for _, r := range log {
 		switch {
 		case r.Event == audit.Ending:
 			endings = append(endings, r)
@@ -562,12 +560,6 @@ func (b *book) check(when map[int]times) error {
 
 func (b *book) checkAnswer(answer int, when map[int]times) error {
 	calls := b.answers[answer]
-	for _, list := range []string{calls[0].thread(), calls[0].caller()} {
-		if since, unsure := b.unsure[list]; unsure && since < when[answer].ended {
-			b.skipped += len(calls)
-			return nil
-		}
-	}
 	var why []string
 	threads, callers := b.prefixes(calls[0].thread(), answer, when), b.prefixes(calls[0].caller(), answer, when)
 	for _, p := range threads {
