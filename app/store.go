@@ -43,7 +43,7 @@ func openStore(ctx context.Context, c *configs.Config, redis redisconn.Options, 
 	}
 	shared, err := redisstore.New(ctx, redisstore.Options{
 		Options: redis,
-		Node:    node, Replica: replicaName(), Log: logOfStore(log, anonymous, c.DataDir, logger), Replicas: c.Store.Replicas, MinRedisReplicas: c.Store.MinRedisReplicas, Bounds: store.Bounds{Threads: threadBounds(c)}, Wait: wait,
+		Node:    node, Replica: replicaName(), Log: logOfStore(log, anonymous, c.DataDir, threadBounds(c), logger), Replicas: c.Store.Replicas, MinRedisReplicas: c.Store.MinRedisReplicas, Bounds: store.Bounds{Threads: threadBounds(c)}, Wait: wait,
 		OnMemoryOnly: func() {
 			logger.Warn("Redis writes no append-only file: a restart of Redis loses what it holds, and answers of calls with it; set appendonly yes")
 		},

@@ -3,11 +3,13 @@ package app
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/history"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/store/approval"
 	"github.com/callgate/callgate/store/redisstore"
@@ -18,7 +20,7 @@ const factsBatch = 512
 
 // logOfStore is the audit log for a store on Redis, which puts back from it what Redis has lost. Where callers are
 // anonymous, the log names their addresses as principals, and the store has none.
-func logOfStore(log *audit.Log, anonymous bool, dir string, logger *slog.Logger) redisstore.Log {
+func logOfStore(log *audit.Log, anonymous bool, dir string, bounds store.ThreadBounds, logger *slog.Logger) redisstore.Log {
 	return redisstore.Log{
 		Mark: func() uint64 {
 			seq, _ := log.Last()
@@ -55,12 +57,23 @@ func logOfStore(log *audit.Log, anonymous bool, dir string, logger *slog.Logger)
 			}
 			return reach.Missing == 0, err
 		},
+		Threads: func(ctx context.Context, behind uint64, do func([]store.ThreadFact) error) (lost time.Time, err error) {
+			f, err := foldTurns(ctx, log, behind, "", anonymous, logger, do)
+			return f.lost, err
+		},
+		Kept: func() (*history.Keeping, error) {
+			kept, err := termsBefore(dir, bounds.Kept())
+			if errors.Is(err, errTermsFile) { // which openSharedThreads reports
+				err = nil
+			}
+			return kept, err
+		},
 		Accepts: lossAccepted(dir, logger, time.Now),
 		OnRestored: func(r redisstore.Restored) {
-			if r.Records+r.Keys+r.Running+r.Uses+r.Approvals == 0 && !r.Incomplete {
+			if r.Records+r.Threads+r.Keys+r.Running+r.Uses+r.Approvals == 0 && !r.Incomplete {
 				return
 			}
-			logger.Warn("put back into Redis what it did not have any more", "behind_seq", r.Behind, "of_this_process", r.Records,
+			logger.Warn("put back into Redis what it did not have any more", "behind_seq", r.Behind, "of_this_process", r.Records, "records_of_threads", r.Threads,
 				"keys_whose_answers_are_lost", r.Keys, "calls_without_outcome", r.Running, "uses_of_approvals", r.Uses, "approvals_ended", r.Approvals)
 			if r.Incomplete {
 				logger.Error("records of the audit log are missing from the time that Redis has lost: calls with an idempotency key are refused; put the rotated files back, or accept the loss with callgate audit accept-loss")

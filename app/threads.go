@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -80,19 +81,36 @@ func openThreads(ctx context.Context, dir string, log *audit.Log, ended []store.
 func openSharedThreads(ctx context.Context, dir string, shared *store.Engine, terms *history.Terms, used bool, logger *slog.Logger) (*threads, error) {
 	t := newThreads(filepath.Join(dir, termsFile), dir, logger)
 	t.Engine, t.shared = shared, true
-	content, err := os.ReadFile(t.file)
+	before, err := termsBefore(dir, 0)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, errTermsFile):
+		logger.Error("since when terms of threads are kept cannot be read", "cause", err.Error())
 	case err != nil:
-		return nil, fmt.Errorf("%s: %w", t.file, oserr.Reason(err))
-	default:
-		t.before = &history.Keeping{}
-		if err := json.Unmarshal(content, t.before); err != nil {
-			logger.Error("since when terms of threads are kept cannot be read", "file", t.file, "cause", err.Error())
-			t.before = &history.Keeping{}
-		}
+		return nil, err
 	}
+	t.before = before
 	return t, t.begin(ctx, terms, used)
+}
+
+var errTermsFile = errors.New("it was changed or damaged")
+
+// termsBefore returns since when the terms are kept of which a Redis has the threads, as the gateway of a data folder has known it last; nil:
+// it has not, or longer ago than that. The error of a file that says something else is errTermsFile: then anything may have been lost.
+func termsBefore(dir string, since time.Duration) (*history.Keeping, error) {
+	file := filepath.Join(dir, termsFile)
+	info, err := os.Stat(file)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && since > 0 && time.Since(info.ModTime()) > since {
+		return nil, nil
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, oserr.Reason(err))
+	}
+	before := &history.Keeping{}
+	if err := json.Unmarshal(content, before); err != nil {
+		return (*history.Keeping)(nil).Losing(time.Now()), fmt.Errorf("%s: %w: %w", file, errTermsFile, err)
+	}
+	return before, nil
 }
 
 func newThreads(file, dir string, logger *slog.Logger) *threads {
@@ -176,17 +194,26 @@ type folded struct {
 
 // fold applies the log behind a record.
 func (t *threads) fold(ctx context.Context, seq uint64, hash string, anonymous bool) (f folded, err error) {
+	f, err = foldTurns(ctx, t.log, seq, hash, anonymous, t.logger, func(facts []store.ThreadFact) error { return t.FoldThreads(ctx, facts) })
+	if err == nil {
+		err = t.FoldThreads(ctx, t.unrecorded)
+	}
+	return f, err
+}
+
+// foldTurns passes what the log says behind a record, whose hash may be empty.
+func foldTurns(ctx context.Context, log *audit.Log, seq uint64, hash string, anonymous bool, logger *slog.Logger, do func([]store.ThreadFact) error) (f folded, err error) {
 	var facts []store.ThreadFact
 	flush := func() error {
-		err := t.FoldThreads(ctx, facts)
+		err := do(facts)
 		facts = facts[:0]
 		return err
 	}
-	reach, err := t.log.ReplayTurns(ctx, seq, hash, func(r *audit.Record) error {
+	reach, err := log.ReplayTurns(ctx, seq, hash, func(r *audit.Record) error {
 		f.records++
 		fact, err := threadFactOf(r, anonymous)
 		if err != nil {
-			t.logger.Error("a record of the audit log does not say what it adds to a thread", "seq", r.Seq, "cause", err.Error())
+			logger.Error("a record of the audit log does not say what it adds to a thread", "seq", r.Seq, "cause", err.Error())
 			f.lost = time.Now()
 			return nil
 		}
@@ -196,7 +223,6 @@ func (t *threads) fold(ctx context.Context, seq uint64, hash string, anonymous b
 		return flush()
 	})
 	if err == nil {
-		facts = append(facts, t.unrecorded...)
 		err = flush()
 	}
 	switch {
@@ -400,7 +426,7 @@ func (t *threads) maintain(ctx context.Context) {
 		case t.terms == nil && !exists(t.file): // nobody uses threads
 		case beat%threadsSave == 0:
 			_, err := t.SweepThreads(ctx, threadsSweep)
-			if err == nil && !t.shared {
+			if err == nil {
 				err = t.save(ctx)
 			}
 			t.report(err)
@@ -409,6 +435,10 @@ func (t *threads) maintain(ctx context.Context) {
 			if err == nil {
 				t.count.Store(int64(n))
 				err = t.AcceptLoss(ctx, t.accepts)
+			}
+			if kept := t.KeptTerms(); err == nil && t.shared && kept != nil && !reflect.DeepEqual(kept, t.before) {
+				t.before = kept // a loss is put back by the names that it has
+				err = t.save(ctx)
 			}
 			t.report(err)
 		}

@@ -26,6 +26,7 @@ type State struct {
 	labels []Label
 	cells  []cell // in their order
 	gaps   []span // turns before Turn that Fold has not seen
+	missed uint64 // beyond Turn: up to it, turns may have been lost that Fold will see. The next change leaves them out
 
 	calls         int64  // that were let through, where they are counted
 	made, results []made // the last calls and results, in their order
@@ -90,6 +91,23 @@ func (s *State) Losing(lost time.Time) *State {
 	return &next
 }
 
+// clockSkew is by how much the clocks of two instances of a store may differ.
+const clockSkew = time.Minute
+
+// Missing returns the state where the turns before a loss are still being put back: nothing is known of it until Settle, and the turns of
+// its changes begin behind all that was lost.
+func (s *State) Missing(loss time.Time) *State {
+	if last := uint64(max(1, loss.Add(clockSkew).UnixMicro())); s.Turn <= last {
+		next := *s
+		next.missed = last
+		return &next
+	}
+	return s
+}
+
+// misses reports whether turns are missing that Fold may see yet.
+func (s *State) misses() bool { return len(s.gaps) > 0 || s.missed > s.Turn }
+
 // Labels are the labels of the thread, sorted by name. Nobody changes them.
 func (s *State) Labels() []Label {
 	if s == nil {
@@ -101,7 +119,7 @@ func (s *State) Labels() []Label {
 // Apply adds what a call, or its result, adds to the thread, or to the caller.
 func (s *State) Apply(a Adds, caller bool) *State {
 	next := s.with(&a, caller, 1)
-	next.Turn = s.nextTurn(&a)
+	next.Turn = next.nextTurn(&a)
 	return next
 }
 
@@ -112,7 +130,7 @@ func (s *State) Undo(a Adds, caller bool) *State {
 		return s
 	}
 	next := s.with(&a, caller, -1)
-	next.Turn = s.nextTurn(&a)
+	next.Turn = next.nextTurn(&a)
 	return next
 }
 
@@ -130,7 +148,7 @@ func (s *State) Reopen(turn uint64) *State {
 func (s *State) closed(at time.Time, closed bool) *State {
 	a := Adds{At: at}
 	next := s.with(&a, false, 1)
-	next.Turn, next.Closed = s.nextTurn(&a), closed
+	next.Turn, next.Closed = next.nextTurn(&a), closed
 	return next
 }
 
@@ -146,7 +164,7 @@ func (s *State) Touch(now time.Time, every time.Duration) *State {
 func (s *State) nextTurn(a *Adds) uint64 {
 	at := uint64(max(1, a.At.UnixMicro()))
 	switch {
-	case s == nil || s.Turn == 0:
+	case s.Turn == 0:
 		return at
 	case s.Turn+1 == at:
 		return s.Turn + 2
@@ -168,7 +186,7 @@ func (s *State) Aged(now time.Time, idle, keep time.Duration) *State {
 	case s.Stub:
 		return s
 	}
-	return &State{Turn: s.Turn, Began: s.Began, Last: s.Last, Closed: s.Closed, Partial: s.Partial, Stub: true, labels: s.labels}
+	return &State{Turn: s.Turn, Began: s.Began, Last: s.Last, Closed: s.Closed, Partial: s.Partial, Stub: true, labels: s.labels, gaps: s.gaps}
 }
 
 // with returns the state with what a call adds; of sign -1, without it.
@@ -182,6 +200,10 @@ func (s *State) with(a *Adds, caller bool, sign int64) *State {
 		}
 		if s.Stub {
 			next.Stub, next.Began = false, at
+		}
+		if s.missed > s.Turn { // the turn behind them is that of no record
+			next.gaps = append(slices.Clip(s.gaps), span{s.Turn + 1, s.missed})
+			next.Turn, next.missed = s.missed+1, 0
 		}
 	}
 	next.count(a, caller, sign)

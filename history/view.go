@@ -21,18 +21,26 @@ type Past struct {
 // knows reports whether all that a term counts is in a state.
 func (p *Past) knows(s *State, c *counted) bool {
 	since, kept := p.Keeping.Since(c.id)
-	if s == nil || len(s.gaps) > 0 || !kept {
+	if s == nil || !kept {
 		return false
 	}
-	began := s.Began
+	began, partial := s.Began, s.Partial
+	if s.misses() { // turns of before the loss
+		if p.Keeping.Loss.IsZero() {
+			return false
+		}
+		if partial = true; began.Before(p.Keeping.Loss) {
+			began = p.Keeping.Loss
+		}
+	}
+	if partial && began.After(since) {
+		since = began
+	}
 	if s.Stub {
 		began = p.Now
 	}
-	if !s.Partial && !began.Before(since) {
+	if !partial && !began.Before(since) {
 		return true
-	}
-	if s.Partial && s.Began.After(since) {
-		since = s.Began
 	}
 	return c.Window > 0 && p.Now.Sub(since) >= c.Window+c.Window/steps
 }
@@ -63,7 +71,7 @@ func (v *View) Labels() ([]string, error) {
 		return nil, ErrUnknown
 	}
 	s := v.past.Thread
-	if s == nil || s.Partial || len(s.gaps) > 0 {
+	if s == nil || s.Partial || s.misses() {
 		v.lacks = true
 		v.note(sawLabels + inexactText)
 		return nil, ErrUnknown

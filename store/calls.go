@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/callgate/callgate/history"
 	"github.com/callgate/callgate/store/approval"
 )
 
@@ -253,10 +254,21 @@ func (e *Engine) Update(ctx context.Context, id string, change Change) error {
 	})
 }
 
+// ledgerOf are the keys of the thread that a call is counted in.
+func ledgerOf(c *Call) ThreadKeys {
+	of := KeysOf(c.Scope, "")
+	of.Thread = c.Task.Ledger
+	return of
+}
+
 // Finish ends a call and returns it as it is then. With ErrEnded it returns the call
 // as another attempt has finished it.
 func (e *Engine) Finish(ctx context.Context, id string, ending Ending) (call Call, err error) {
 	counts := !ending.Adds.Empty() && ending.Counted.Turn == 0
+	if counts {
+		e.recent.changing.RLock()
+		defer e.recent.changing.RUnlock()
+	}
 	err = e.transition(ctx, counts, func(s *step) error {
 		return s.changeCall(id, func(s *step, c *Call) (bool, error) {
 			decidedBy := cmp.Or(c.DecidedBy, nodeOf(c.Owner))
@@ -265,10 +277,8 @@ func (e *Engine) Finish(ctx context.Context, id string, ending Ending) (call Cal
 				c.DecidedBy, c.Owner = decidedBy, s.process.Name
 			}
 			if err == nil && !same && counts {
-				of := KeysOf(c.Scope, "")
-				of.Thread = c.Task.Ledger
 				var added Reserved
-				if added, err = e.addResult(s, of, ending.Adds); err == nil {
+				if added, err = e.addResult(s, ledgerOf(c), ending.Adds); err == nil {
 					c.Counted = Counted{added.Turn, added.Adds.Texts()}
 				}
 			}
@@ -276,6 +286,12 @@ func (e *Engine) Finish(ctx context.Context, id string, ending Ending) (call Cal
 			return same, err
 		})
 	})
+	if err == nil && counts { // also where the reply to an attempt before was lost
+		added := Reserved{Turn: call.Counted.Turn}
+		if added.Adds, err = history.ReadAdds(call.Counted.Adds); err == nil {
+			e.note(added.fact(ledgerOf(&call), false))
+		}
+	}
 	return call, err
 }
 

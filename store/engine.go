@@ -27,6 +27,7 @@ type Engine struct {
 	inEpoch  atomic.Pointer[string]
 	noticed  atomic.Pointer[string] // the epoch of the last Renew
 	sweeping sync.Mutex             // of threads: none becomes a stub
+	recent   recentFacts
 
 	approvalWatchers Watchers
 	evicting         atomic.Bool   // a commit that makes room is under way

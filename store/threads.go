@@ -55,6 +55,12 @@ type ThreadBounds struct {
 
 const stubsPerThread = 4
 
+// Kept is after how long without a call nothing is left of a thread.
+func (b ThreadBounds) Kept() time.Duration {
+	b = b.withDefaults()
+	return max(b.Idle, b.KeepLabels)
+}
+
 func (b ThreadBounds) withDefaults() ThreadBounds {
 	if b.Threads <= 0 {
 		b.Threads = 100_000
@@ -131,6 +137,7 @@ func (e *Engine) keeping(s *step) (*history.Keeping, error) {
 		kept = own.Losing(s.now)
 		kept.Epoch = e.epoch()
 	case kept.Keeps(e.process.Node):
+		e.kept.Store(kept)
 		return kept, nil
 	default:
 		kept = kept.With(e.process.Node, e.terms.Load(), s.now)
@@ -144,15 +151,18 @@ func (e *Engine) state(s *step, id string, keeping *history.Keeping) (*history.S
 	if err != nil {
 		return nil, err
 	}
-	var lost time.Time
-	if keeping != nil {
-		lost = keeping.Lost
-	}
-	bounds := &e.bounds.Threads
+	lost, bounds := keeping.LostUntil(), &e.bounds.Threads
 	var state *history.State
 	if t != nil {
 		state = t.Aged(s.now, bounds.Idle, bounds.KeepLabels)
 	}
+	if keeping.Owes(s.now, bounds.KeepLabels) {
+		if state == nil {
+			state = history.Begin(s.now)
+		}
+		return state.Missing(keeping.Loss), nil
+	}
+	state = state.Settle(lost.IsZero(), lost)
 	switch {
 	case state == nil && s.now.Sub(lost) < bounds.KeepLabels:
 		return history.Unknown(lost), nil
@@ -174,6 +184,8 @@ type Reserved struct {
 // are refusals as well: of a closed thread, and of a thread that is new, or a state that grows, where there is no room. Who is
 // not told that the calls are reserved does not run them: they may count all the same.
 func (e *Engine) Reserve(ctx context.Context, of ThreadKeys, decide func(history.Past) ([]history.Adds, error)) (reserved []Reserved, err error) {
+	e.recent.changing.RLock()
+	defer e.recent.changing.RUnlock()
 	err = e.transition(ctx, true, func(s *step) error {
 		reserved = reserved[:0]
 		past, err := e.past(s, of)
@@ -212,6 +224,9 @@ func (e *Engine) Reserve(ctx context.Context, of ThreadKeys, decide func(history
 	})
 	if err != nil {
 		return nil, err
+	}
+	for _, r := range reserved {
+		e.note(r.fact(of, false))
 	}
 	return reserved, nil
 }
@@ -271,10 +286,10 @@ func (s *step) threadRooms(b *Bounds, principal string) {
 // Release takes away what was added for a call that did not run: once, by who has reserved it. Where it fails, the call goes on
 // counting.
 func (e *Engine) Release(ctx context.Context, of ThreadKeys, adds history.Adds) (r Reserved, err error) {
-	err = e.transition(ctx, true, func(s *step) error {
+	err = e.changeThreads(ctx, func(s *step) (ThreadFact, error) {
 		past, err := e.past(s, of)
 		if err != nil {
-			return err
+			return ThreadFact{}, err
 		}
 		r = Reserved{Adds: adds}
 		thread, caller := past.Thread, past.Caller
@@ -288,7 +303,7 @@ func (e *Engine) Release(ctx context.Context, of ThreadKeys, adds history.Adds) 
 				r.Caller = caller.Turn
 			}
 		}
-		return e.putStates(s, of, past, thread, caller, false)
+		return r.fact(of, true), e.putStates(s, of, past, thread, caller, false)
 	})
 	return r, err
 }
@@ -296,11 +311,26 @@ func (e *Engine) Release(ctx context.Context, of ThreadKeys, adds history.Adds) 
 // EndResult adds to a thread what the result of a call adds. No bound refuses that: the call has run. Who is not told that it is
 // added, by a back end that may have done so, must not ask again: Finish adds it exactly once.
 func (e *Engine) EndResult(ctx context.Context, of ThreadKeys, adds history.Adds) (r Reserved, err error) {
-	err = e.transition(ctx, true, func(s *step) error {
+	err = e.changeThreads(ctx, func(s *step) (ThreadFact, error) {
 		r, err = e.addResult(s, of, adds)
-		return err
+		return r.fact(of, false), err
 	})
 	return r, err
+}
+
+// changeThreads is a transition that changes a thread and its caller, as the log will say.
+func (e *Engine) changeThreads(ctx context.Context, change func(*step) (ThreadFact, error)) error {
+	e.recent.changing.RLock()
+	defer e.recent.changing.RUnlock()
+	var fact ThreadFact
+	err := e.transition(ctx, true, func(s *step) (err error) {
+		fact, err = change(s)
+		return err
+	})
+	if err == nil {
+		e.note(fact)
+	}
+	return err
 }
 
 func (e *Engine) addResult(s *step, of ThreadKeys, adds history.Adds) (Reserved, error) {
@@ -325,18 +355,18 @@ type Closing struct {
 
 // CloseThread closes a thread: nothing may be added to it any more, for as long as labels are kept.
 func (e *Engine) CloseThread(ctx context.Context, of ThreadKeys) (c Closing, err error) {
-	err = e.transition(ctx, true, func(s *step) error {
+	err = e.changeThreads(ctx, func(s *step) (ThreadFact, error) {
 		past, err := e.past(s, of)
 		switch {
 		case err != nil:
-			return err
+			return ThreadFact{}, err
 		case past.Thread == nil:
-			return errNoThread
+			return ThreadFact{}, errNoThread
 		}
 		at := atTurn(s.now, past.Thread)
 		closed := past.Thread.Close(at)
 		c = Closing{Turn: closed.Turn, At: at, Before: past.Thread.Closed}
-		return e.putStates(s, of, past, closed, past.Caller, true)
+		return ThreadFact{ThreadKeys: of, At: at, Turn: c.Turn, Closes: true}, e.putStates(s, of, past, closed, past.Caller, true)
 	})
 	return c, err
 }
@@ -368,7 +398,7 @@ func (e *Engine) KeepTerms(ctx context.Context, terms *history.Terms, before *hi
 				was = before.Losing(s.now)
 			}
 		}
-		if was, err = s.withoutEnded(was); err != nil {
+		if was, err = s.withoutEnded(was, e.bounds.Threads); err != nil {
 			return err
 		}
 		kept = was.With(e.process.Node, terms, s.now)
@@ -384,8 +414,8 @@ func (e *Engine) KeepTerms(ctx context.Context, terms *history.Terms, before *hi
 	return kept, err
 }
 
-// withoutEnded leaves out gateways whose leases are over.
-func (s *step) withoutEnded(k *history.Keeping) (*history.Keeping, error) {
+// withoutEnded leaves out gateways whose leases are over, and forgets them once nothing is kept of what they have written.
+func (s *step) withoutEnded(k *history.Keeping, keep ThreadBounds) (*history.Keeping, error) {
 	if k == nil || !s.process.shared() {
 		return k, nil
 	}
@@ -404,7 +434,7 @@ func (s *step) withoutEnded(k *history.Keeping) (*history.Keeping, error) {
 			k = k.Without(gateway, lease.Until)
 		}
 	}
-	return k, nil
+	return k.Forgetting(s.now.Add(-keep.Kept())), nil
 }
 
 // SweepThreads removes at most limit threads whose counts are over, but for their labels, and then those. Without room for its
@@ -442,7 +472,7 @@ func (e *Engine) SweepThreads(ctx context.Context, limit int) (swept int, err er
 		if err != nil || was == nil {
 			return err
 		}
-		is, err := s.withoutEnded(was)
+		is, err := s.withoutEnded(was, e.bounds.Threads)
 		if err != nil {
 			return err
 		}
@@ -565,13 +595,11 @@ func (e *Engine) epoch() string {
 	return ""
 }
 
-// notice notes a new epoch of a shared store: what was kept of threads before may have been lost.
+// notice notes a new epoch of a shared store. What it has lost of threads, LoseThreads has noted before.
 func (s *step) notice(epoch string) error {
 	was, err := get[history.Keeping](s, KeepingRecord, "")
 	if err != nil || was == nil || was.Epoch == epoch {
 		return err
 	}
-	is := was.Losing(s.now)
-	is.Epoch = epoch
-	return s.put(KeepingRecord, "", is)
+	return s.put(KeepingRecord, "", was.In(epoch))
 }

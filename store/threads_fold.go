@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/callgate/callgate/history"
@@ -25,6 +27,11 @@ type ThreadFact struct {
 	Adds             history.Adds
 	Undo             bool
 	Closes           bool // Turn has closed the thread, at the time of the record
+}
+
+// fact is what the log will say of a change.
+func (r Reserved) fact(of ThreadKeys, undo bool) ThreadFact {
+	return ThreadFact{ThreadKeys: of, At: r.Adds.At, Turn: r.Turn, CallerTurn: r.Caller, Adds: r.Adds, Undo: undo}
 }
 
 // FoldThreads applies what the log says, in any order, where it is not there yet.
@@ -111,12 +118,107 @@ func (e *Engine) SettleThreads(ctx context.Context, lost time.Time) error {
 func (e *Engine) AcceptLoss(ctx context.Context, accepts func(lost time.Time) bool) error {
 	return e.transition(ctx, true, func(s *step) error {
 		was, err := get[history.Keeping](s, KeepingRecord, "")
-		if err != nil || was == nil || was.Lost.IsZero() || !accepts(was.Lost) {
+		if was != nil && e.kept.Load() != nil {
+			e.kept.Store(was)
+		}
+		if err != nil || was == nil || was.LostUntil().IsZero() || !accepts(was.LostUntil()) {
 			return err
 		}
-		return s.put(KeepingRecord, "", was.Losing(time.Time{}))
+		return s.put(KeepingRecord, "", was.Accepting())
 	})
 }
+
+// A shared store may lose threads that it has confirmed. What is left is how it was at some earlier moment, or nothing. Each gateway then
+// puts back what it has written: LoseThreads, FoldThreads, PutBackThreads. That is exact, since
+//
+//   - a fold of a turn that a state has changes nothing, so a gateway may begin anew, two may fold at once, and one may fold
+//     an hour later: each record counts once, at a turn of its own;
+//   - all that a gateway may have written is in its log, or in its memory (see recentFacts): a call of which neither knows did not run;
+//   - LoseThreads names every gateway that may have written, by what the store and the files of all gateways say. Until the last of
+//     them is Done, all states are unknown, and a state that is changed meanwhile goes on at a turn that no state can have had
+//     before the loss: what comes back later fits into the gap;
+//   - an attempt is Done only where the store has not lost its state since it began: else Owed has not its name;
+//   - then what is left of a gap was not run, unless records are missing: then Lost says up to when. Calls are undone in a second
+//     round, when all who agree have added theirs; what comes later to be undone counts too much, never too little.
+
+// LoseThreads begins to put back the threads that a store has lost. known is what the gateway has had of the terms that are kept. kept is
+// false where nothing was kept of threads, and so nothing is put back.
+func (e *Engine) LoseThreads(ctx context.Context, known *history.Keeping, a history.Attempt) (kept bool, err error) {
+	err = e.transition(ctx, true, func(s *step) error {
+		was, err := get[history.Keeping](s, KeepingRecord, "")
+		if err != nil {
+			return err
+		}
+		is := was.Lose(known, a, s.now)
+		if kept = is != nil; !kept {
+			return nil
+		}
+		return s.put(KeepingRecord, "", is)
+	})
+	return kept, err
+}
+
+// ErrLostAgain says that a store has lost its state again since LoseThreads.
+var ErrLostAgain = errors.New("the store has lost what was put back of threads")
+
+// PutBackThreads ends what LoseThreads has begun: all was folded that the log and the memory of the gateway have. lost is up to when records
+// are missing; the zero time: none is.
+func (e *Engine) PutBackThreads(ctx context.Context, a history.Attempt, lost time.Time) error {
+	return e.transition(ctx, true, func(s *step) error {
+		was, err := get[history.Keeping](s, KeepingRecord, "")
+		if err != nil {
+			return err
+		}
+		is, ok := was.Done(a, lost)
+		if !ok {
+			return ErrLostAgain
+		}
+		return s.put(KeepingRecord, "", is)
+	})
+}
+
+// recentFacts are the last changes of threads by a process: their records may not be in the log yet. A store
+// confirms none that is not here once changing is free.
+type recentFacts struct {
+	changing sync.RWMutex
+	mu       sync.Mutex
+	facts    []ThreadFact
+	at       []time.Time
+}
+
+// recentTime is how long it takes at most until the record of a change is durable, and maxRecent bounds how many are kept.
+const (
+	recentTime = 10 * time.Second
+	maxRecent  = 16_384
+)
+
+// note remembers a change, where others share the store.
+func (e *Engine) note(fact ThreadFact) {
+	if !e.process.shared() || fact.Turn == 0 && fact.CallerTurn == 0 {
+		return
+	}
+	f, now := &e.recent, time.Now()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.facts = append(f.facts, fact)
+	f.at = append(f.at, now)
+	n := 0
+	for now.Sub(f.at[n]) > recentTime || len(f.at)-n > maxRecent {
+		f.facts[n] = ThreadFact{}
+		n++
+	}
+	f.facts, f.at = f.facts[n:], f.at[n:]
+}
+
+// RecentThreads returns the last changes that this process has made, as the log will say them.
+func (e *Engine) RecentThreads() []ThreadFact {
+	e.recent.changing.Lock()
+	defer e.recent.changing.Unlock()
+	return slices.Clone(e.recent.facts)
+}
+
+// KeptTerms returns what this process knows of the terms that are kept; nil: nothing yet.
+func (e *Engine) KeptTerms() *history.Keeping { return e.kept.Load() }
 
 // A snapshot is
 //

@@ -15,6 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/callgate/callgate/history"
 	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/store/internal/testhooks"
@@ -55,6 +56,11 @@ type Log struct {
 	// Read passes what the records behind one, and not older than a time, say to do. complete is false where
 	// records of that time are missing.
 	Read func(ctx context.Context, behind uint64, since time.Time, do func([]store.Fact) error) (complete bool, err error)
+	// Threads passes what the records behind one say of threads. lost is up to when records may be missing; the zero time: none is.
+	// nil: the log says nothing of threads.
+	Threads func(ctx context.Context, behind uint64, do func([]store.ThreadFact) error) (lost time.Time, err error)
+	// Kept returns what an earlier process has had of the terms of threads that are kept; nil: there was none.
+	Kept func() (*history.Keeping, error)
 	// Accepts reports whether the operator accepts that records are missing, which was noticed at a time.
 	Accepts func(noticed time.Time) bool
 	// OnRestored is told what was put back after a loss. It may be called with nothing.
@@ -65,6 +71,7 @@ type Log struct {
 type Restored struct {
 	store.Folded
 	Records int // of this process
+	Threads int // records of threads: what they say was there, or was put back
 	Behind  uint64
 	// Incomplete says that keys may be missing, so calls with a key are refused.
 	Incomplete bool

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/callgate/callgate/history"
 	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/store"
 )
@@ -162,6 +163,7 @@ func (r *Store) handshake(ctx context.Context, s *seeding) error {
 	}
 	r.found = lease.Mark
 	if known == "" || epoch != known || !strings.HasPrefix(epoch, l.instance+"/") || strings.HasSuffix(epoch, "?") {
+		s.agreed = strings.HasPrefix(epoch, l.instance+"/")
 		return r.putBack(ctx, s)
 	}
 	now := r.now()
@@ -193,6 +195,10 @@ type seeding struct {
 	*conn
 	engine  *store.Engine
 	attempt string
+	agreed  bool      // the others have agreed on an epoch before
+	threads bool      // are kept, and put back
+	undone  bool      // the log has undone some
+	lost    time.Time // see Log.Threads
 	missing []store.Fact
 	done    Restored
 	all     bool // each gateway has put back what it knows, and this one what belongs to records of others
@@ -226,6 +232,18 @@ func (r *Store) putBack(ctx context.Context, s *seeding) error {
 	kept := r.kept()
 	s.done.Records = len(kept)
 	if err := s.engine.Restore(ctx, kept); err != nil {
+		return err
+	}
+	known := r.KeptTerms()
+	if known == nil && r.options.Log.Kept != nil {
+		if known, err = r.options.Log.Kept(); err != nil {
+			return err
+		}
+	}
+	if s.threads, err = s.engine.LoseThreads(ctx, known, r.attemptOf(s)); err != nil {
+		return err
+	}
+	if err := r.foldThreads(ctx, s, false); err != nil {
 		return err
 	}
 	var complete bool
@@ -265,6 +283,19 @@ func (r *Store) agree(ctx context.Context, s *seeding) error {
 		more, _, err := s.engine.Fold(ctx, s.missing)
 		if err != nil {
 			return err
+		}
+		if s.undone {
+			if err := r.foldThreads(ctx, s, true); err != nil {
+				return err
+			}
+		}
+		if s.threads {
+			if err := s.engine.FoldThreads(ctx, r.RecentThreads()); err != nil {
+				return err
+			}
+			if err := s.engine.PutBackThreads(ctx, r.attemptOf(s), s.lost); err != nil {
+				return err
+			}
 		}
 		s.done.Folded, s.missing, s.all = s.done.Plus(more), nil, true
 	}
@@ -337,6 +368,29 @@ func (r *Store) fold(ctx context.Context, e *store.Engine, mark uint64, done *st
 		return err
 	})
 	return missing, complete, err
+}
+
+func (r *Store) attemptOf(s *seeding) history.Attempt {
+	return history.Attempt{Gateway: r.options.Node, Name: s.attempt, Instance: s.instance, Agreed: s.agreed}
+}
+
+// foldThreads puts back what the log says of threads behind the mark: what was added, or what was undone.
+func (r *Store) foldThreads(ctx context.Context, s *seeding, undone bool) (err error) {
+	switch {
+	case !s.threads:
+		return nil
+	case r.options.Log.Threads == nil:
+		s.lost = r.now()
+		return nil
+	}
+	s.lost, err = r.options.Log.Threads(ctx, s.done.Behind, func(facts []store.ThreadFact) error {
+		all := len(facts)
+		facts = slices.DeleteFunc(facts, func(f store.ThreadFact) bool { return f.Undo != undone })
+		s.undone = s.undone || !undone && len(facts) < all
+		s.done.Threads += len(facts)
+		return s.engine.FoldThreads(ctx, facts)
+	})
+	return err
 }
 
 // await returns once all gateways have come to the end of a round; after the second, with the epoch.

@@ -100,7 +100,8 @@ type world struct {
 	ticks   int // commits and losses: each takes a microsecond
 	rev     store.Rev
 	logs    [][]audit.Record
-	saved   []byte // the snapshot of threads that are in memory
+	made    [][]store.ThreadFact // what each gateway has changed since it started: its log may not say so yet
+	saved   []byte               // the snapshot of threads that are in memory
 	late    []transit
 	actors  []*actor
 	current *actor
@@ -339,18 +340,37 @@ func (l ledger) Reserve(ctx context.Context, of store.ThreadKeys, decide func(hi
 			return adds, err
 		}
 	}
-	return l.engines[l.node].Reserve(ctx, of, decide)
+	reserved, err := l.engines[l.node].Reserve(ctx, of, decide)
+	for _, r := range reserved {
+		l.makes(l.node, r, false)
+	}
+	return reserved, err
+}
+
+// makes notes what a gateway has changed.
+func (w *world) makes(node int, r store.Reserved, undo bool) {
+	if r.Turn > 0 || r.Caller > 0 {
+		w.made[node] = append(w.made[node], store.ThreadFact{ThreadKeys: keysOfThread, At: r.Adds.At, Turn: r.Turn, CallerTurn: r.Caller, Adds: r.Adds, Undo: undo})
+	}
 }
 
 func (l ledger) Release(ctx context.Context, of store.ThreadKeys, adds history.Adds) (store.Reserved, error) {
 	if l.shortcut == "released twice" {
 		_, _ = l.engines[l.node].Release(ctx, of, adds)
 	}
-	return l.engines[l.node].Release(ctx, of, adds)
+	r, err := l.engines[l.node].Release(ctx, of, adds)
+	if err == nil {
+		l.makes(l.node, r, true)
+	}
+	return r, err
 }
 
 func (l ledger) EndResult(ctx context.Context, of store.ThreadKeys, adds history.Adds) (store.Reserved, error) {
-	return l.engines[l.node].EndResult(ctx, of, adds)
+	r, err := l.engines[l.node].EndResult(ctx, of, adds)
+	if err == nil {
+		l.makes(l.node, r, false)
+	}
+	return r, err
 }
 
 func (l ledger) CloseThread(ctx context.Context, of store.ThreadKeys) (store.Closing, error) {
@@ -464,7 +484,7 @@ func (w *world) starts(node int) {
 		p = store.Process{Node: fmt.Sprint("n", node), Name: fmt.Sprint("n", node, "/", w.ticks)}
 	}
 	e := store.NewEngine(backend{w}, p, w.now, b)
-	w.engines[node] = e
+	w.engines[node], w.made[node] = e, nil
 	if !w.local {
 		e.InEpoch(fmt.Sprint(w.epoch))
 		w.must(e.Renew(ctx, time.Hour, 0, fmt.Sprint(w.epoch), false))
@@ -576,9 +596,33 @@ func (w *world) wipe(to int) {
 	if to < len(w.before) {
 		w.records = maps.Clone(w.before[to])
 	}
-	for _, e := range w.engines {
+	for node := range w.engines {
+		w.putBack(node, false)
+	}
+	for node, e := range w.engines {
+		w.putBack(node, true)
 		e.InEpoch(fmt.Sprint(w.epoch))
 		w.must(e.Renew(context.Background(), time.Hour, 0, fmt.Sprint(w.epoch), false))
+	}
+}
+
+// putBack has a gateway put back what its log and its memory say: what was added, or what was undone.
+func (w *world) putBack(node int, undone bool) {
+	ctx, e := context.Background(), w.engines[node]
+	a := history.Attempt{Gateway: fmt.Sprint("n", node), Name: "a", Instance: fmt.Sprint(w.epoch)}
+	facts := slices.Concat(w.facts(w.logs[node]), w.made[node])
+	facts = slices.DeleteFunc(facts, func(f store.ThreadFact) bool { return f.Undo != undone })
+	if !undone {
+		kept, err := e.LoseThreads(ctx, e.KeptTerms(), a)
+		if w.must(err); !kept {
+			w.breaks("nothing was kept")
+		}
+	}
+	if w.shortcut != "not put back" {
+		w.must(e.FoldThreads(ctx, facts))
+	}
+	if undone {
+		w.must(e.PutBackThreads(ctx, a, time.Time{}))
 	}
 }
 
@@ -655,7 +699,7 @@ func describe(key store.Key, v store.Value) string {
 	case *store.Thread:
 		return text + string(v.Encode())
 	case *history.Keeping:
-		return text + fmt.Sprint(v.Lost, v.Epoch, v.Gateways)
+		return text + fmt.Sprint(v.Lost, v.Loss, v.Owed, v.Epoch, v.Gateways)
 	}
 	return text
 }
@@ -788,7 +832,7 @@ var scenes = map[string]struct {
 func (m *machine) start(scene, shortcut string) *world {
 	s := scenes[scene]
 	w := &world{
-		m: m, engines: make([]*store.Engine, s.gateways), logs: make([][]audit.Record, s.gateways), records: map[store.Key]store.Record{}, yield: make(chan struct{}), shortcut: shortcut,
+		m: m, engines: make([]*store.Engine, s.gateways), logs: make([][]audit.Record, s.gateways), made: make([][]store.ThreadFact, s.gateways), records: map[store.Key]store.Record{}, yield: make(chan struct{}), shortcut: shortcut,
 		attempts: map[string]int{}, dispatched: map[string]int{}, ended: map[string]int{}, delivered: map[string]int{}, off: map[string]bool{},
 	}
 	m.world = w
@@ -878,6 +922,7 @@ func TestShortcutsOfThreadsAreFound(t *testing.T) {
 		"result before its end":      "a result",
 		"label after its delivery":   "a label",
 		"folded twice":               "a gateway that starts from its log",
+		"not put back":               "a store that loses its state",
 	} {
 		t.Run(shortcut, func(t *testing.T) {
 			t.Parallel()
