@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +16,7 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/internal/testkit/facetest"
+	"github.com/callgate/callgate/internal/testkit/redistest"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/telemetry"
 )
@@ -169,6 +171,41 @@ func TestLimitsOfThreadsReloaded(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestThreadsOverALossOfRedis: what a thread has done counts also where Redis has lost it while no gateway ran: the log says it, and the
+// data folder has the key of the values.
+func TestThreadsOverALossOfRedis(t *testing.T) {
+	server := redistest.Start(t)
+	c := facetest.Config(t, map[string]string{
+		"callgate.yaml":   "registry: {files: [tools.yaml]}\nredis: {url: \"redis://" + server.Address() + "\"}\nstore: {kind: redis}\n",
+		"limits.yaml":     "replicas: 1\n",
+		"policy.csv":      `p, Analyst, *, math.evaluate, "thread.calls('math.evaluate', {'expression': args.expression}) <= 3", allow` + "\n",
+		"tools.yaml":      "tools: [{name: math.evaluate, run: {type: demo}, input_schema: {type: object, required: [expression], properties: {expression: {type: string}}}}]\n",
+		"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst], roots: [.]}}}}\n",
+	})
+	for start, want := range [][]refusal.Code{{"", ""}, {"", refusal.PermissionDenied}, {refusal.PermissionDenied}} {
+		r, err := Open(t.Context(), c, nil, Options{Logger: slog.New(slog.DiscardHandler), Wait: time.Minute, Metrics: telemetry.New()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, code := range want {
+			o := r.Executor.Handle(t.Context(), gateway.Request{
+				Subject: gateway.Subject(c.Defaults), Thread: "t",
+				Inputs: []gateway.Input{{Completion: []byte(`{"tool":{"name":"math.evaluate","arguments":{"expression":"1+1"}}}`)}},
+			}, "")
+			if got := codeOf(o); got != code {
+				t.Errorf("start %d, call %d: found %q, expected %q", start, i, got, code)
+			}
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+		redis := server.Client()
+		if err := errors.Join(redis.FlushAll(t.Context()).Err(), redis.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func codeOf(o calls.Outcome) refusal.Code {

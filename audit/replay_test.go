@@ -344,6 +344,9 @@ func TestReplayTurns(t *testing.T) {
 		if list, reach, err := read(seq, hashes[seq]); err != nil || !slices.Equal(list, want) || reach.Missing != 0 {
 			t.Errorf("behind %d: %q, %+v, %v", seq, list, reach, err)
 		}
+		if list, reach, err := read(seq, ""); err != nil || !slices.Equal(list, want) || reach.Missing != 0 {
+			t.Errorf("behind %d, whatever its hash is: %q, %+v, %v", seq, list, reach, err)
+		}
 		if list, _, err := read(seq, strings.Repeat("0", 64)); !errors.Is(err, ErrOtherLog) || list != nil {
 			t.Errorf("behind %d of another log: %q, %v", seq, list, err)
 		}

@@ -2,7 +2,9 @@ package history_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"math/big"
 	"math/rand/v2"
 	"reflect"
@@ -855,6 +857,116 @@ func TestKeepingIsStored(t *testing.T) {
 	}
 	if since, ok := again.Since(pays.ID()); !ok || !since.Equal(start.Add(time.Second)) || !again.Lost.Equal(k.Lost) {
 		t.Errorf("%s: %s, %v", text, since, ok)
+	}
+}
+
+// TestWhoOwesWhatTheyHaveWritten: after a loss each gateway puts back what it has written, unless the store has that for certain.
+func TestWhoOwesWhatTheyHaveWritten(t *testing.T) {
+	terms := newTerms(t, pays)
+	keeps := func(gateways ...string) (k *history.Keeping) {
+		for _, g := range gateways {
+			k = k.With(g, terms, start)
+		}
+		return k.In("before")
+	}
+	later := start.Add(time.Hour)
+	attempt := func(gateway string, agreed bool) history.Attempt {
+		return history.Attempt{Gateway: gateway, Name: "1", Instance: "i", Agreed: agreed}
+	}
+	lost := keeps("a", "b").Lose(nil, attempt("a", false), later)
+	for _, row := range []struct {
+		name      string
+		is, known *history.Keeping
+		agreed    bool
+		owed      []string
+		lost      bool
+	}{
+		{name: "an old state", is: keeps("a", "b"), known: keeps("a", "b"), owed: []string{"a", "b"}},
+		{name: "nothing is left", known: keeps("a", "b"), owed: []string{"a", "b"}},
+		{name: "nothing was kept"},
+		{name: "one joined after the old state", is: keeps("a"), known: keeps("a", "b"), owed: []string{"a", "b"}},
+		{name: "one had ended before", is: keeps("a", "b").Without("b", start), known: keeps("a", "b").Without("b", start), owed: []string{"a"}},
+		{name: "and has come back since", is: keeps("a", "b").Without("b", start), known: keeps("a", "b"), owed: []string{"a", "b"}},
+		{name: "and has ended again since", is: keeps("a", "b").Without("b", start), known: keeps("a", "b").Without("b", later), owed: []string{"a", "b"}},
+		{name: "one has ended, and nothing is left", known: keeps("a", "b").Without("b", start), owed: []string{"a", "b"}},
+		{name: "another has begun to put back", is: lost, known: keeps("a", "b", "c"), owed: []string{"a", "b", "c"}},
+		{name: "it owes, and the others go on", is: lost.In("next"), known: keeps("a", "b"), agreed: true, owed: []string{"a", "b"}},
+		{name: "the others have begun anew", is: keeps("b"), known: keeps("a"), agreed: true, lost: true},
+		{name: "a key of its own", is: &history.Keeping{Key: "k"}, known: &history.Keeping{Key: "l"}, owed: []string{"a"}, lost: true},
+	} {
+		next := row.is.Lose(row.known, attempt("a", row.agreed), later)
+		if next == nil {
+			if row.is != nil || row.known != nil {
+				t.Errorf("%s: nothing is kept", row.name)
+			}
+			continue
+		}
+		if owed := slices.Sorted(maps.Keys(next.Owed)); !slices.Equal(owed, row.owed) || !next.Lost.IsZero() != row.lost {
+			t.Errorf("%s: owed by %q, lost %s", row.name, owed, next.Lost)
+		}
+		for i, gateway := range row.owed {
+			if !next.Owes(later, time.Hour) {
+				t.Errorf("%s: it is whole without %q", row.name, row.owed[i:])
+			}
+			if gateway != "a" {
+				next = next.Lose(nil, attempt(gateway, row.agreed), later)
+			}
+			again := attempt(gateway, row.agreed)
+			again.Name = "0"
+			if _, ok := next.Done(again, time.Time{}); ok {
+				t.Errorf("%s: an attempt of before the loss counts for %s", row.name, gateway)
+			}
+			var ok bool
+			if next, ok = next.Done(attempt(gateway, row.agreed), time.Time{}); !ok {
+				t.Errorf("%s: %s is not done", row.name, gateway)
+			}
+		}
+		if next.Owes(later, time.Hour) || !next.Lost.IsZero() != row.lost {
+			t.Errorf("%s: it is not whole", row.name)
+		}
+	}
+}
+
+// TestAnEarlierTurnFitsIn: what was changed while turns of before a loss were missing, and those turns, come to the same.
+func TestAnEarlierTurnFitsIn(t *testing.T) {
+	terms := newTerms(t, pays)
+	add := func(at time.Time) history.Adds {
+		a, err := terms.Adds("pay", nil, nil, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	var early *history.State
+	early = early.Apply(add(start), false)
+	loss := start.Add(time.Hour)
+	keeping := (*history.Keeping)(nil).With("a", terms, start.Add(-time.Hour)).In("e").Lose(nil, history.Attempt{Gateway: "a"}, loss)
+	value := func(s *history.State) (int64, error) {
+		return history.NewView(terms, nil, history.Past{Thread: s, Keeping: keeping, Now: loss}, nil, history.Adds{}).Value(pays.ID())
+	}
+	for name, s := range map[string]*history.State{"absent": history.Begin(loss), "old": early} {
+		lost := early.Apply(add(start.Add(time.Minute)), false)
+		s = s.Missing(loss)
+		if _, err := value(s); !errors.Is(err, history.ErrUnknown) {
+			t.Errorf("%s: known before it is put back: %v", name, err)
+		}
+		s = s.Apply(add(loss), false)
+		s, err := history.DecodeState(s.Encode())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Missing(loss) != s || s.Turn <= lost.Turn {
+			t.Errorf("%s: turn %d, and %d before the loss", name, s.Turn, lost.Turn)
+		}
+		if _, err := value(s); !errors.Is(err, history.ErrUnknown) {
+			t.Errorf("%s: known before it is put back: %v", name, err)
+		}
+		for range 2 {
+			s = s.Fold(lost.Turn, add(start.Add(time.Minute)), false, false).Fold(early.Turn, add(start), false, false)
+		}
+		if n, err := value(s.Settle(true, loss)); n != 3 || err != nil {
+			t.Errorf("%s: %d, %v", name, n, err)
+		}
 	}
 }
 

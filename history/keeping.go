@@ -134,7 +134,7 @@ type Attempt struct {
 
 // Lose returns what is kept when a gateway begins to put back what its log says into a store that has lost its state. k is what the store
 // has, and known what the gateway has had of it; either may be nil, and where both are, nothing was kept. Every gateway that one of them
-// names owes what its log says, until an attempt of its own that has begun since is Done.
+// names owes what its log says, unless it had ended when the store still had all: until an attempt of its own that has begun since is Done.
 func (k *Keeping) Lose(known *Keeping, a Attempt, now time.Time) *Keeping {
 	now = now.Truncate(time.Microsecond).UTC()
 	switch {
@@ -166,7 +166,7 @@ func (k *Keeping) Lose(known *Keeping, a Attempt, now time.Time) *Keeping {
 	}
 	for _, of := range [...]*Keeping{k, known} {
 		for gateway := range of.names() {
-			if _, owed := next.Owed[gateway]; !owed && !next.Back[gateway] {
+			if _, owed := next.Owed[gateway]; !owed && !next.Back[gateway] && !k.outlived(gateway, of) {
 				next.Owed[gateway] = ""
 			}
 		}
@@ -176,6 +176,20 @@ func (k *Keeping) Lose(known *Keeping, a Attempt, now time.Time) *Keeping {
 	next.join(own, a.Gateway)
 	next.sum()
 	return next
+}
+
+// outlived reports whether a gateway had ended before the state was made that the store has yet: so all that it has written is there. It has
+// not where others, who may know more, say that it has come back, or that its log is owed.
+func (k *Keeping) outlived(gateway string, others *Keeping) bool {
+	if k == nil {
+		return false
+	}
+	ended, there := k.Ended[gateway]
+	for _, of := range [...]*Keeping{k, others} {
+		_, owed := of.Owed[gateway]
+		there = there && !owed && !of.Keeps(gateway) && !of.Ended[gateway].After(ended)
+	}
+	return there
 }
 
 // names are the gateways that may have written to the store.

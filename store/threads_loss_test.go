@@ -2,14 +2,17 @@ package store_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/callgate/callgate/history"
+	"github.com/callgate/callgate/internal/testkit/lossy"
 	"github.com/callgate/callgate/internal/testkit/redistest"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/store/redisstore"
@@ -169,10 +172,11 @@ func TestThreadsArePutBack(t *testing.T) {
 	terms := termsOf(t, pays, paid, reads)
 	for name, lose := range losses {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := redistest.Start(t)
 			both := tellers(t, at(s.Address()), terms)
 			r := rand.New(rand.NewPCG(7, 1))
-			for range 3 {
+			for range 2 {
 				lives(t, r, terms, both[:]...)
 				loses := lose(t, s)
 				lives(t, r, terms, both[:]...)
@@ -183,6 +187,136 @@ func TestThreadsArePutBack(t *testing.T) {
 						t.Fatalf("there was\n%s and is\n%s", want, got)
 					}
 				}
+			}
+		})
+	}
+}
+
+// TestThreadsAfterAFailover: a replica that was behind is promoted.
+func TestThreadsAfterAFailover(t *testing.T) {
+	t.Parallel()
+	terms := termsOf(t, pays, paid, reads)
+	master, replica, between := behind(t)
+	front := lossy.New(t, master.Address())
+	both := tellers(t, at(front.Address()), terms)
+	r := rand.New(rand.NewPCG(9, 1))
+	lives(t, r, terms, both[:]...)
+	between.Set(func(h *lossy.Faults) { h.DropReplies = true })
+	lives(t, r, terms, both[:]...)
+	want := both[0].tell(t, terms)
+	c := replica.Client()
+	defer c.Close()
+	must(t, c.ReplicaOf(ctx, "no", "one").Err())
+	front.Retarget(replica.Address())
+	front.Cut()
+	for _, g := range both {
+		if got := g.tell(t, terms); got != want {
+			t.Errorf("there was\n%s and is\n%s", want, got)
+		}
+	}
+}
+
+// TestAGatewayIsKilledWhileItPutsBack: it begins anew, and nothing counts twice; the other has begun meanwhile, and both are there at once.
+func TestAGatewayIsKilledWhileItPutsBack(t *testing.T) {
+	t.Parallel()
+	terms := termsOf(t, pays, paid, reads)
+	s := redistest.Start(t)
+	o := at(s.Address())
+	both := tellers(t, o, terms)
+	lives(t, rand.New(rand.NewPCG(3, 1)), terms, both[:]...)
+	want := both[0].tell(t, terms)
+	reads, died := 0, make(chan struct{})
+	f := both[1].folder
+	f.mu.Lock()
+	f.reads = func() error {
+		if reads++; reads < 3 {
+			return nil
+		}
+		if reads == 3 {
+			close(died)
+		}
+		return errors.New("it is killed")
+	}
+	f.mu.Unlock()
+	c := s.Client()
+	defer c.Close()
+	must(t, c.FlushAll(ctx).Err())
+	<-died
+	must(t, both[1].Close())
+	if _, err := both[0].Past(ctx, threadNo(0)); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("a gateway serves before the other has put back what it knows: %v", err)
+	}
+	o.Replicas, f.reads = 2, nil
+	again := tells(t, o, both[1].node, f)
+	again.keeps(t, terms)
+	for _, g := range []teller{both[0], again} {
+		if got := g.tell(t, terms); got != want {
+			t.Errorf("there was\n%s and is\n%s", want, got)
+		}
+	}
+}
+
+// TestAGatewayComesBackLater: while it is away, what it may have written is unknown, and threads live on; when it is back, its part is added to
+// them. Where it does not come back, the operator accepts that.
+func TestAGatewayComesBackLater(t *testing.T) {
+	terms := termsOf(t, pays, paid, reads)
+	for name, comes := range map[string]bool{"it comes back": true, "the loss is accepted": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t)
+			o := at(s.Address())
+			both := tellers(t, o, terms)
+			r := rand.New(rand.NewPCG(5, 1))
+			behind := time.Minute                                                                               // the clock of Redis is another one
+			live := store.NewThreads(func() time.Time { return time.Now().Add(-behind) }, store.ThreadBounds{}) // what there would be without the loss
+			_, err := live.KeepTerms(ctx, terms, nil)
+			must(t, err)
+			behind = 0
+			lives(t, r, terms, both[:]...)
+			for _, g := range both { // what follows is of one gateway alone
+				must(t, g.Close())
+			}
+			must(t, live.FoldThreads(ctx, slices.Concat(both[0].folder.facts, both[1].folder.facts)))
+			must(t, live.SettleThreads(ctx, time.Time{}))
+			c := s.Client()
+			defer c.Close()
+			must(t, c.FlushAll(ctx).Err())
+
+			one := tells(t, o, both[0].node, both[0].folder)
+			one.keeps(t, terms)
+			for i := range 5 { // the last thread is a new one
+				of := threadNo(i)
+				if i == 4 {
+					of = store.KeysOf(owner, "new")
+				}
+				is(t, values(t, one.Engine, of, terms), "paid=? pays=? labels=? reads=?")
+				for _, e := range []*store.Engine{live, one.Engine} {
+					reserved := reserve(t, e, of, payment(t, terms, "1"))[0]
+					if e != live {
+						one.folder.write(t, of, reserved, false)
+					}
+				}
+				is(t, values(t, one.Engine, of, terms), "paid=? pays=? labels=? reads=?")
+			}
+			if !comes {
+				must(t, one.AcceptLoss(ctx, func(time.Time) bool { return true }))
+				is(t, values(t, one.Engine, store.KeysOf(owner, "new"), terms), "paid=1 pays=1 labels= reads=0")
+				is(t, values(t, one.Engine, store.KeysOf(owner, "newer"), terms), "paid=1 pays=0 labels= reads=0")
+				return
+			}
+			other := tells(t, o, both[1].node, both[1].folder)
+			other.keeps(t, terms)
+			want := (teller{&gateway{Store: &redisstore.Store{Engine: live}}, nil}).tell(t, terms)
+			for range 2 {
+				for _, g := range []teller{one, other} { // each may serve before the other
+					got := ""
+					within(t, "both have put back what they know", func() bool { got = g.tell(t, terms); return !strings.Contains(got, "?") })
+					if got != want {
+						t.Errorf("there would be\n%s and is\n%s", want, got)
+					}
+				}
+				is(t, values(t, one.Engine, store.KeysOf(owner, "new"), terms), "paid=1 pays=1 labels= reads=0")
+				must(t, c.FlushAll(ctx).Err()) // and once more, all that there was since
 			}
 		})
 	}
