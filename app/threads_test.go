@@ -39,6 +39,7 @@ func startThreaded(t *testing.T, dir string, used bool, ended ...store.ThreadFac
 	if err != nil {
 		t.Fatal(err)
 	}
+	terms.Labels = true
 	said := &bytes.Buffer{}
 	g := &threaded{dir: dir, said: said, kept: terms, logger: slog.New(slog.NewTextHandler(said, nil))}
 	log, err := audit.Open(dir, audit.Options{Wait: time.Minute, RotateBytes: 4000})
@@ -260,7 +261,7 @@ func TestResultsWithoutARecord(t *testing.T) {
 // TestThreadsWithoutTheirSnapshot: the log says what was added, and not since when terms were kept.
 func TestThreadsWithoutTheirSnapshot(t *testing.T) {
 	const nothing, labels, counted = "caller.calls('pay','1h')=? thread.calls('pay')=? thread.labels=?",
-		"caller.calls('pay','1h')=? thread.calls('pay')=? thread.labels=untrusted", "caller.calls('pay','1h')=1 thread.calls('pay')=1 thread.labels=untrusted"
+		"caller.calls('pay','1h')=? thread.calls('pay')=? thread.labels=?", "caller.calls('pay','1h')=1 thread.calls('pay')=1 thread.labels=untrusted"
 	for _, tt := range []struct {
 		name  string
 		spoil func(t *testing.T, dir string, files []string)
@@ -313,7 +314,7 @@ func TestThreadsWithoutTheirSnapshot(t *testing.T) {
 	}
 }
 
-// TestPolicyThatDidNotAsk: calls that a policy in between let through were not counted.
+// TestPolicyThatDidNotAsk: calls that a policy in between let through were not counted, and gave no labels.
 func TestPolicyThatDidNotAsk(t *testing.T) {
 	dir := t.TempDir()
 	g := startThreaded(t, dir, true)
@@ -321,7 +322,7 @@ func TestPolicyThatDidNotAsk(t *testing.T) {
 	g.crash(t)
 	startThreaded(t, dir, false).crash(t)
 	g = startThreaded(t, dir, true)
-	if got := g.values(t, "t"); got != "caller.calls('pay','1h')=? thread.calls('pay')=? thread.labels=untrusted" {
+	if got := g.values(t, "t"); got != "caller.calls('pay','1h')=? thread.calls('pay')=? thread.labels=?" {
 		t.Error(got)
 	}
 	if err := g.keep(context.Background(), nil); err != nil {
@@ -336,7 +337,7 @@ func TestPolicyThatDidNotAsk(t *testing.T) {
 	if err := g.keep(context.Background(), g.kept); err != nil {
 		t.Fatal(err)
 	}
-	if got := g.values(t, "new"); got != "caller.calls('pay','1h')=? thread.calls('pay')=? thread.labels=" {
+	if got := g.values(t, "new"); got != "caller.calls('pay','1h')=? thread.calls('pay')=? thread.labels=?" {
 		t.Error(got)
 	}
 }
@@ -374,6 +375,7 @@ func TestThreadsThatRedisKeeps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	terms.Labels = true
 	values := func(used bool) string {
 		t.Helper()
 		shared, err := redisstore.New(t.Context(), redisstore.Options{Options: redisconn.Options{URL: func() string { return "redis://" + server.Address() }}, Node: "n", Wait: time.Minute})

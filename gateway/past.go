@@ -57,6 +57,7 @@ func newAsked(s *Config) (*asked, error) {
 	if a.terms, err = history.NewTerms(terms, policy.Covers); err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
+	a.terms.Labels = readLabels
 	a.fresh = (*history.Keeping)(nil).With("", a.terms, time.Time{})
 	return a, nil
 }

@@ -38,6 +38,7 @@ func newTerms(t testing.TB, terms ...history.Term) *history.Terms {
 	if err != nil {
 		t.Fatal(err)
 	}
+	all.Labels = true
 	return all
 }
 
@@ -260,29 +261,28 @@ func TestUnknown(t *testing.T) {
 	begun := (*history.State)(nil).Apply(addsOf(t, terms, "pay", `{}`, start), false)
 	since := func(at time.Time) *history.Keeping { return (*history.Keeping)(nil).With("a", terms, at) }
 	for _, tt := range []struct {
-		name           string
-		past           history.Past
-		all, inWindow  bool
-		labels, nobody bool
+		name          string
+		past          history.Past
+		all, inWindow bool // also of labels, which have no window
 	}{
 		{name: "no thread", past: history.Past{Keeping: since(start), Now: start}},
-		{name: "nothing is kept", past: history.Past{Thread: begun, Now: start}, labels: true},
-		{name: "kept since before", past: history.Past{Thread: begun, Keeping: since(start), Now: start}, all: true, inWindow: true, labels: true},
-		{name: "kept since then", past: history.Past{Thread: begun, Keeping: since(start.Add(time.Second)), Now: start.Add(time.Minute)}, labels: true},
-		{name: "before the window has passed", past: history.Past{Thread: begun, Keeping: since(start.Add(time.Second)), Now: start.Add(time.Hour)}, labels: true},
-		{name: "once the window has passed", past: history.Past{Thread: begun, Keeping: since(start.Add(time.Second)), Now: start.Add(62 * time.Minute)}, inWindow: true, labels: true},
+		{name: "nothing is kept", past: history.Past{Thread: begun, Now: start}},
+		{name: "kept since before", past: history.Past{Thread: begun, Keeping: since(start), Now: start}, all: true, inWindow: true},
+		{name: "kept since then", past: history.Past{Thread: begun, Keeping: since(start.Add(time.Second)), Now: start.Add(time.Minute)}},
+		{name: "before the window has passed", past: history.Past{Thread: begun, Keeping: since(start.Add(time.Second)), Now: start.Add(time.Hour)}},
+		{name: "once the window has passed", past: history.Past{Thread: begun, Keeping: since(start.Add(time.Second)), Now: start.Add(62 * time.Minute)}, inWindow: true},
 		{name: "partial", past: history.Past{Thread: history.Unknown(start), Keeping: since(start.Add(-time.Hour)), Now: start}},
 		{name: "partial, later", past: history.Past{Thread: history.Unknown(start), Keeping: since(start), Now: start.Add(62 * time.Minute)}, inWindow: true},
-		{name: "another gateway keeps it later", past: history.Past{Thread: begun, Keeping: since(start).With("b", terms, start.Add(time.Second)), Now: start}, labels: true},
-		{name: "another does not keep it", past: history.Past{Thread: begun, Keeping: since(start).With("b", nil, start), Now: start.Add(62 * time.Minute)}, labels: true},
-		{name: "and has ended", past: history.Past{Thread: begun, Keeping: since(start).With("b", nil, start).Without("b", start.Add(time.Second)), Now: start.Add(62 * time.Minute)}, inWindow: true, labels: true},
-		{name: "not kept in between", past: history.Past{Thread: begun, Keeping: since(start).With("a", nil, start).With("a", terms, start.Add(time.Second)), Now: start}, labels: true},
+		{name: "another gateway keeps it later", past: history.Past{Thread: begun, Keeping: since(start).With("b", terms, start.Add(time.Second)), Now: start}},
+		{name: "another does not keep it", past: history.Past{Thread: begun, Keeping: since(start).With("b", nil, start), Now: start.Add(62 * time.Minute)}},
+		{name: "and has ended", past: history.Past{Thread: begun, Keeping: since(start).With("b", nil, start).Without("b", start.Add(time.Second)), Now: start.Add(62 * time.Minute)}, inWindow: true},
+		{name: "not kept in between", past: history.Past{Thread: begun, Keeping: since(start).With("a", nil, start).With("a", terms, start.Add(time.Second)), Now: start}},
 	} {
 		v := history.NewView(terms, nil, tt.past, nil, history.Adds{})
 		_, err := v.Value(pays.ID())
 		_, inWindow := v.Value(hour.ID())
 		_, labels := v.Labels()
-		if (err == nil) != tt.all || (inWindow == nil) != tt.inWindow || (labels == nil) != tt.labels {
+		if (err == nil) != tt.all || (inWindow == nil) != tt.inWindow || (labels == nil) != tt.all {
 			t.Errorf("%s: all %v, in the window %v, labels %v", tt.name, err, inWindow, labels)
 		}
 	}

@@ -35,18 +35,15 @@ func (k *Keeping) With(gateway string, terms *Terms, now time.Time) *Keeping {
 	next := k.clone()
 	was, is := next.Gateways[gateway], map[string]time.Time{}
 	_, ended := next.Ended[gateway]
-	if terms != nil {
-		for i := range terms.all {
-			text := terms.all[i].text
-			since, kept := was[text]
-			if !kept && ended { // it has let nothing through meanwhile
-				since, kept = k.Since(terms.all[i].id)
-			}
-			if !kept {
-				since = now.Truncate(time.Microsecond).UTC()
-			}
-			is[text] = since
+	for _, text := range terms.texts() {
+		since, kept := was[text]
+		if !kept && ended { // it has let nothing through meanwhile
+			since, kept = k.Since(idOf(text))
 		}
+		if !kept {
+			since = now.Truncate(time.Microsecond).UTC()
+		}
+		is[text] = since
 	}
 	next.Gateways[gateway] = is
 	delete(next.Ended, gateway)

@@ -23,6 +23,9 @@ type counted struct {
 
 // Terms are the terms of a configuration. They are safe for concurrent use; nil has none.
 type Terms struct {
+	// Labels says that conditions read labels, so that those of threads are kept as well.
+	Labels bool
+
 	all     []counted
 	byID    map[ID]*counted
 	matches func(pattern, tool string) bool
@@ -59,6 +62,20 @@ func NewTerms(terms []Term, matches func(pattern, tool string) bool) (*Terms, er
 		return nil, fmt.Errorf("found %d different terms with a window, and there may be %d", windowed, MaxWindowed)
 	}
 	return t, nil
+}
+
+// texts are what is kept for the terms.
+func (t *Terms) texts() (all []string) {
+	if t == nil {
+		return nil
+	}
+	for i := range t.all {
+		all = append(all, t.all[i].text)
+	}
+	if t.Labels {
+		all = append(all, labelsText)
+	}
+	return all
 }
 
 // term returns a term; nil: it is none of these.

@@ -63,7 +63,12 @@ func NewView(terms *Terms, secret *Secret, past Past, before []Adds, own Adds) *
 	return &View{past: past, terms: terms, secret: secret, before: before, own: own}
 }
 
-const sawLabels = "thread.labels="
+const (
+	labelsText = "thread.labels"
+	sawLabels  = labelsText + "="
+)
+
+var labelsID = idOf(labelsText)
 
 // Labels are the names of the labels of the thread from before the answer that the call is part of, sorted.
 func (v *View) Labels() ([]string, error) {
@@ -71,7 +76,8 @@ func (v *View) Labels() ([]string, error) {
 		return nil, ErrUnknown
 	}
 	s := v.past.Thread
-	if s == nil || s.Partial || s.misses() {
+	since, kept := v.past.Keeping.Since(labelsID)
+	if s == nil || !kept || s.Partial || s.misses() || s.Began.Before(since) {
 		v.lacks = true
 		v.note(sawLabels + inexactText)
 		return nil, ErrUnknown

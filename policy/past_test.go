@@ -19,6 +19,7 @@ func pastOf(t testing.TB, p *Policy, r Request, labels []string, before ...poolC
 	if err != nil {
 		t.Fatal(err)
 	}
+	terms.Labels = true
 	secret, err := history.NewSecret([]byte(strings.Repeat("s", history.MinSecret)))
 	if err != nil {
 		t.Fatal(err)

@@ -30,6 +30,7 @@ func termsOf(t testing.TB, terms ...history.Term) *history.Terms {
 	t.Helper()
 	all, err := history.NewTerms(terms, func(pattern, tool string) bool { return pattern == tool })
 	must(t, err)
+	all.Labels = true
 	return all
 }
 

@@ -247,7 +247,7 @@ type termLine struct {
 // newTerms says what of the past only the new side asks, and what becomes of threads that are open.
 func newTerms(r lab.Difference) (lines []termLine) {
 	if r.NewLabels {
-		lines = append(lines, termLine{"term", "thread.labels", "what open threads did before has added no labels"})
+		lines = append(lines, termLine{"term", "thread.labels", "conditions that read them fail in threads that began before"})
 	}
 	for _, term := range r.NewTerms {
 		says := "its condition fails in threads that began before"

@@ -25,6 +25,7 @@ func pastView(t testing.TB, terms []history.Term, tool string, arguments map[str
 	if err != nil {
 		t.Fatal(err)
 	}
+	asked.Labels = true
 	secret, err := history.NewSecret([]byte(strings.Repeat("s", history.MinSecret)))
 	if err != nil {
 		t.Fatal(err)
