@@ -142,7 +142,7 @@ func (t *threads) past(r *audit.Record, arguments map[string]any) (history.Past,
 	seen, told := sawLabels(r)
 	for _, other := range in.open {
 		if other.trace == r.TraceID && len(other.labels) > 0 {
-			past.Thread = past.Thread.Undo(history.Adds{At: past.Now, Labels: without(other.labels, seen)}, false)
+			past.Thread = past.Thread.Undo(history.Adds{At: past.Thread.Last, Labels: without(other.labels, seen)}, false) // whatever clock r was written by
 			if other.mixed && !told {
 				past.Thread = forget(past.Thread, past.Now)
 			}
