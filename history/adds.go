@@ -142,7 +142,7 @@ func (a *Adds) read(text string, first bool) (err error) {
 		return err
 	}
 	term, rest, ok := readTerm(text)
-	if !ok || len(a.amounts) == MaxTerms {
+	if !ok || len(a.amounts) > MaxTerms { // those of all terms, and a thread that is begun
 		return errNoAdds
 	}
 	add := amount{counted: &counted{term, term.ID(), term.String()}}

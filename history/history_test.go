@@ -829,6 +829,26 @@ func TestBegun(t *testing.T) {
 	}
 }
 
+// TestAddsOfAllTerms: what a call adds to as many terms as there may be, and to the threads of its caller, is read back.
+func TestAddsOfAllTerms(t *testing.T) {
+	all := make([]history.Term, history.MaxTerms)
+	for i := range all {
+		all[i] = history.Term{Tool: "pay" + strings.Repeat("*", i)}
+	}
+	terms, err := history.NewTerms(all, func(string, string) bool { return true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := terms.Adds("pay", nil, nil, start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Begins(time.Hour)
+	if read, err := history.ReadAdds(a.Texts()); err != nil || !slices.Equal(read.Texts(), a.Texts()) {
+		t.Errorf("found %d texts, expected %d: %v", len(read.Texts()), len(a.Texts()), err)
+	}
+}
+
 func TestSecret(t *testing.T) {
 	if _, err := history.NewSecret(make([]byte, history.MinSecret-1)); err == nil {
 		t.Error("a short secret is taken")
