@@ -374,13 +374,22 @@ func (e *Engine) CloseThread(ctx context.Context, of ThreadKeys) (c Closing, err
 // ReopenThread takes back the closing of a turn that could not be recorded, where the thread was not closed before and nothing has
 // changed it since.
 func (e *Engine) ReopenThread(ctx context.Context, of ThreadKeys, turn uint64) error {
-	return e.transition(ctx, true, func(s *step) error {
+	e.recent.changing.RLock()
+	defer e.recent.changing.RUnlock()
+	reopened := false
+	err := e.transition(ctx, true, func(s *step) error {
 		past, err := e.past(s, of)
 		if err != nil {
 			return err
 		}
-		return e.putStates(s, of, past, past.Thread.Reopen(turn), past.Caller, false)
+		open := past.Thread.Reopen(turn)
+		reopened = open != past.Thread
+		return e.putStates(s, of, past, open, past.Caller, false)
 	})
+	if err == nil && reopened {
+		e.recent.forget(of.Thread, turn)
+	}
+	return err
 }
 
 // KeepTerms says which terms this gateway keeps from now on: at its start, and before it judges by another policy. before says

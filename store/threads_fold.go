@@ -210,6 +210,17 @@ func (e *Engine) note(fact ThreadFact) {
 	f.facts, f.at = f.facts[n:], f.at[n:]
 }
 
+// forget forgets a change that no record will say.
+func (f *recentFacts) forget(thread string, turn uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range f.facts {
+		if fact := &f.facts[i]; fact.Thread == thread && fact.Turn == turn {
+			*fact = ThreadFact{}
+		}
+	}
+}
+
 // RecentThreads returns the last changes that this process has made, as the log will say them.
 func (e *Engine) RecentThreads() []ThreadFact {
 	e.recent.changing.Lock()

@@ -508,3 +508,26 @@ func TestResultCountsOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestAClosingThatIsTakenBack: a closing that could not be recorded is not put back after a loss either.
+func TestAClosingThatIsTakenBack(t *testing.T) {
+	terms := termsOf(t, pays)
+	g, empty := join(t, at(redistest.Shared(t)), testHooks{}), store.NewThreads(time.Now, store.ThreadBounds{})
+	for _, e := range []*store.Engine{g.Engine, empty} {
+		_, err := e.KeepTerms(ctx, terms, nil)
+		must(t, err)
+	}
+	stays, reopened := store.KeysOf(owner, "stays"), store.KeysOf(owner, "reopened")
+	_, err := g.CloseThread(ctx, stays)
+	must(t, err)
+	reserve(t, g.Engine, reopened, payment(t, terms, "1"))
+	closing, err := g.CloseThread(ctx, reopened)
+	must(t, err)
+	must(t, g.ReopenThread(ctx, reopened, closing.Turn))
+	must(t, empty.FoldThreads(ctx, g.RecentThreads()))
+	for of, closed := range map[store.ThreadKeys]bool{stays: true, reopened: false} {
+		if past, err := empty.Past(ctx, of); err != nil || past.Thread.Closed != closed {
+			t.Errorf("closed: %t, expected %t: %v", past.Thread.Closed, closed, err)
+		}
+	}
+}
