@@ -417,16 +417,28 @@ func (p *past) bound(kept history.Past, adds []history.Adds) error {
 			return c.past.refused
 		}
 	}
-	most, per := limits.New.Window()
 	begins := slices.IndexFunc(adds, func(a history.Adds) bool { return a.Changes(false) })
-	if most == 0 || begins < 0 || kept.Thread.Turn > 0 {
+	if begins < 0 {
+		return nil
+	}
+	p.calls[begins].past.refused = p.calls[begins].beginThread(kept, &adds[begins])
+	return p.calls[begins].past.refused
+}
+
+// beginThread counts a thread of which nothing is kept yet, or refuses it.
+func (c *Call) beginThread(kept history.Past, adds *history.Adds) error {
+	limits := c.config.threadLimits()
+	if limits == nil || kept.Thread == nil || kept.Thread.Turn > 0 {
+		return nil
+	}
+	most, per := limits.New.Window()
+	if most == 0 {
 		return nil
 	}
 	if kept.Caller.Begun(per, kept.Now) >= most {
-		p.calls[begins].past.refused = refuse.NewThreads(most, map[time.Duration]string{time.Minute: "minute", time.Hour: "hour"}[per])
-		return p.calls[begins].past.refused
+		return refuse.NewThreads(most, map[time.Duration]string{time.Minute: "minute", time.Hour: "hour"}[per])
 	}
-	adds[begins].Begins(per)
+	adds.Begins(per)
 	return nil
 }
 
@@ -572,6 +584,9 @@ func (c *Call) keepBrought(ctx context.Context, r *audit.Record) error {
 			if adds.Empty() {
 				return nil, nil
 			}
+			if err := c.beginThread(kept, &adds); err != nil {
+				return nil, err
+			}
 			return []history.Adds{adds}, nil
 		})
 	})
@@ -583,7 +598,7 @@ func (c *Call) keepBrought(ctx context.Context, r *audit.Record) error {
 	case err != nil:
 		return err
 	case len(reserved) > 0:
-		r.Ledger, r.Turn, r.Adds = of.Thread, reserved[0].Turn, reserved[0].Adds.Texts()
+		r.Ledger, r.Turn, r.CallerTurn, r.Adds = of.Thread, reserved[0].Turn, reserved[0].Caller, reserved[0].Adds.Texts()
 	}
 	c.admission.labels.keep()
 	return nil
@@ -599,8 +614,8 @@ func (c *Call) undo(r *audit.Record) {
 	p.undone = true
 	ctx, cancel := context.WithTimeout(context.Background(), StoreWait)
 	defer cancel()
-	adds := p.reserved.Adds
-	adds.Labels = p.own.Labels // those that the conversation has brought stay
+	adds := p.own // the labels that the conversation has brought stay, and so does the thread that is begun
+	adds.At = p.reserved.Adds.At
 	of := c.judgement.past.of
 	undone, err := askLedger(ctx, c.kernel, func(l Ledger) (store.Reserved, error) { return l.Release(ctx, of, adds) })
 	if err == nil && r != nil && (undone.Turn > 0 || undone.Caller > 0) {
