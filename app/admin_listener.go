@@ -99,6 +99,7 @@ func health(watch *reload.Watcher, h *Runtime, authn *Authn, front *server.Serve
 	s := watch.State()
 	r := admin.Health{Ready: !front.Draining(), Digest: s.Digest, Since: s.Since, Restart: s.RestartKeys, InFlight: front.InFlight()}
 	r.Limits, r.Calls, r.Servers = h.limiter.unavailable(), h.store.unavailable(), h.Servers.Statuses()
+	r.Threads = h.threads.unavailable()
 	if r.Stops = h.stops.Problem(); r.Calls == "" && !h.stops.Known() {
 		r.Calls = r.Stops
 	}

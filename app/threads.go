@@ -36,9 +36,9 @@ const (
 
 // How often what failed is tried again, the acceptance of a loss is looked for, and threads are swept and saved.
 const (
-	threadsBeat   = time.Second
-	threadsAccept = 10 // beats
-	threadsSave   = 600
+	threadsBeat   = 200 * time.Millisecond
+	threadsAccept = 50 // beats
+	threadsSave   = 3000
 	threadsSweep  = 10_000
 )
 
@@ -57,12 +57,12 @@ type threads struct {
 	ended      chan struct{}
 
 	secret atomic.Pointer[history.Secret]
-	count  atomic.Int64 // of threads and callers, a while ago
+	count  atomic.Int64          // of threads and callers, a while ago
+	due    atomic.Pointer[error] // why the terms are not kept yet, or not saved; nil: they are
 
 	mu     sync.Mutex
 	terms  *history.Terms // to be kept
 	before *history.Keeping
-	due    bool // the terms are not kept yet, or not saved
 	failed string
 }
 
@@ -266,7 +266,7 @@ func threadFactOf(r *audit.Record, anonymous bool) (f store.ThreadFact, err erro
 func (t *threads) keep(ctx context.Context, terms *history.Terms) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.terms, t.due = terms, true
+	t.terms = terms
 	return t.tryKeep(ctx)
 }
 
@@ -285,7 +285,11 @@ func (t *threads) tryKeep(ctx context.Context) error {
 	if err == nil {
 		err = t.save(ctx)
 	}
-	t.due = err != nil
+	if err != nil {
+		t.due.Store(&err)
+	} else {
+		t.due.Store(nil)
+	}
 	t.report(err)
 	return err
 }
@@ -377,6 +381,14 @@ func threadBounds(c *configs.Config) store.ThreadBounds {
 	return store.ThreadBounds{Idle: c.Threads.Idle, KeepLabels: c.Threads.KeepLabels}
 }
 
+// unavailable says why the terms are not kept yet, or not saved; empty if they are.
+func (t *threads) unavailable() string {
+	if err := t.due.Load(); err != nil {
+		return (*err).Error()
+	}
+	return ""
+}
+
 // report logs a failure, until its cause changes. It is called with t.mu held.
 func (t *threads) report(err error) {
 	cause := ""
@@ -421,7 +433,7 @@ func (t *threads) maintain(ctx context.Context) {
 		}
 		t.mu.Lock()
 		switch {
-		case t.due:
+		case t.due.Load() != nil:
 			_ = t.tryKeep(ctx) // which reports it
 		case t.terms == nil && !exists(t.file): // nobody uses threads
 		case beat%threadsSave == 0:

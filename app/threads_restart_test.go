@@ -13,8 +13,10 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/configs/reload"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/internal/testkit/facetest"
 	"github.com/callgate/callgate/internal/testkit/redistest"
 	"github.com/callgate/callgate/refusal"
@@ -204,6 +206,47 @@ func TestThreadsOverALossOfRedis(t *testing.T) {
 		redis := server.Client()
 		if err := errors.Join(redis.FlushAll(t.Context()).Err(), redis.Close()); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// TestThreadsOfGatewaysThatWait: while a gateway cannot ask for threads, since it waits for the others of its Redis, readiness
+// says so.
+func TestThreadsOfGatewaysThatWait(t *testing.T) {
+	redis := redistest.Start(t)
+	c := facetest.Config(t, map[string]string{
+		"callgate.yaml":   "registry: {files: [tools.yaml]}\nredis: {url: \"redis://" + redis.Address() + "\"}\nstore: {kind: redis, replicas: 2}\n",
+		"limits.yaml":     "replicas: 2\n",
+		"policy.csv":      `p, Analyst, *, math.evaluate, "thread.calls('math.evaluate') <= 3", allow` + "\n",
+		"tools.yaml":      "tools: [{name: math.evaluate, run: {type: demo}, input_schema: {type: object, required: [expression], properties: {expression: {type: string}}}}]\n",
+		"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst], roots: [.]}}}}\n",
+	})
+	var gates []*Runtime
+	front := server.New(server.Options{Metrics: telemetry.New(), Log: slog.New(slog.DiscardHandler)})
+	said := func(r *Runtime) string { return health(&reload.Watcher{}, r, &Authn{}, front).Threads }
+	for range 2 {
+		c.DataDir = t.TempDir()
+		r, err := Open(t.Context(), c, nil, Options{Logger: slog.New(slog.DiscardHandler), Wait: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if gates = append(gates, r); len(gates) == 1 && said(r) == "" {
+			t.Error("a gateway that waits for another does not say that threads cannot be asked")
+		}
+	}
+	for _, r := range gates {
+		for said(r) != "" {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	for i, r := range gates {
+		if code := codeOf(evaluate(r, "t", "1+1")); code != "" {
+			t.Errorf("gateway %d that is ready refuses as %q", i, code)
+		}
+	}
+	for _, r := range gates {
+		if err := r.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -51,6 +51,7 @@ type Health struct {
 	Restart  []string             `json:"restart,omitempty"` // keys that have changed and wait for it
 	Limits   string               `json:"limits,omitempty"`  // why limits that replicas share are not shared
 	Calls    string               `json:"calls,omitempty"`   // why calls cannot be stored
+	Threads  string               `json:"threads,omitempty"` // why the past of threads is not known
 	Callers  string               `json:"callers,omitempty"` // why no credential can be verified
 	Stops    string               `json:"stops,omitempty"`   // why stops of other gateways are not known here
 	Servers  []toolservers.Status `json:"servers,omitempty"` // the tool servers
