@@ -369,7 +369,7 @@ func (p *past) decide(ctx context.Context, kept history.Past) ([]history.Adds, e
 	for _, c := range p.calls {
 		c.past.refused, c.past.asksAnew, c.past.own.At = nil, false, kept.Now
 		if c.kernel.config.Load().asked != c.config.asked {
-			return nil, refuse.ThreadsUnavailable(errors.New("another configuration, whose policy counts otherwise, has taken effect meanwhile"))
+			return nil, refuse.ThreadsUnavailable(errors.New("another configuration has taken effect meanwhile"))
 		}
 	}
 	adds := make([]history.Adds, len(p.calls))
