@@ -6,7 +6,7 @@ TOOLS := $(CURDIR)/.tools
 # Processes of tests wait longer for the disk and Redis than in use; these do not.
 AS_IN_USE := CALLGATE_TEST_WAIT=0s
 
-.PHONY: search snapshot snapshot-check release-tools acp-agents candidate policy-diff bench-policy reference quick all build check test race fuzz mutate differential reload crash race2 approvals budgets once grace agentdojo redis-chaos callbacks threads-reference overload hostile drain first-minutes soak faults redis-faults test-clients test-console bench bench-http bench-chat bench-gate lint vuln tools clean help long-log
+.PHONY: search snapshot snapshot-check release-tools acp-agents candidate policy-diff bench-policy bench-threads reference quick all build check test race fuzz mutate differential reload crash race2 approvals budgets once grace agentdojo redis-chaos callbacks threads-reference overload hostile drain first-minutes soak faults redis-faults test-clients test-console bench bench-http bench-chat bench-gate lint vuln tools clean help long-log
 
 all: check
 
@@ -69,6 +69,9 @@ differential: ## plain schemas: our program beside two libraries on N (50000000)
 
 policy-diff: ## N (5000) pairs of policies compared, and each beside all that both decide: wider, narrower and equivalent are never wrong
 	CALLGATE_DIFF_PAIRS=$(or $(N),5000) $(GO) test -count=1 -v -run '^TestOracle$$' -timeout 120m ./policy/compare
+
+bench-threads: ## a call in a thread, where nothing asks about threads, rows ask about other tools, and about its own
+	$(GO) test -run '^$$' -bench '^BenchmarkThreads$$' -benchtime 3000x -count 6 -cpu 1 ./gateway
 
 bench-policy: ## comparisons of policies of 10,000 and 100,000 rows
 	$(GO) test -run '^$$' -bench '^BenchmarkCompare$$' ./policy/compare

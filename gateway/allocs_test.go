@@ -21,7 +21,7 @@ func TestAllocations(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	ctx, request := context.Background(), completion(plainCall)
-	for files, k := range map[string]*calls.Executor{"plain": plainExecutor(t), "threads of other tools": plainExecutorOf(t, threadsOfOthers(), discard{})} {
+	for files, k := range map[string]*calls.Executor{"plain": plainExecutor(t), "threads of other tools": plainExecutorOf(t, threadsOfOthers(), discard{}, nil)} {
 		for name, c := range map[string]struct {
 			most float64
 			run  func() bool
@@ -54,7 +54,7 @@ func threadsOfOthers() map[string]string {
 func TestThreadsThatOthersUse(t *testing.T) {
 	records := func(files map[string]string) (lines []string) {
 		log := &journal{}
-		k := plainExecutorOf(t, files, log)
+		k := plainExecutorOf(t, files, log, nil)
 		for _, text := range []string{plainCall, `{"tool":{"name":"bench.echo","arguments":{"limit":5}}}`, `{"tool":{"name":"nobody.knows","arguments":{}}}`, "A text."} {
 			for _, thread := range []string{"", "t"} {
 				request := completion(text)

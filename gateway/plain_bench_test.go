@@ -2,6 +2,9 @@ package gateway_test
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"syscall"
 	"testing"
 	"time"
 
@@ -9,6 +12,7 @@ import (
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/internal/testkit/facetest"
 	"github.com/callgate/callgate/ratelimit"
+	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/store/boltstore"
 	"github.com/callgate/callgate/tool"
 )
@@ -44,9 +48,11 @@ projects: {acme/alpha: {rate: 1000000/s, burst: 1000000}}
 
 // plainExecutor judges plain calls, takes their records and keeps none. Its store is that of a gateway
 // without Redis.
-func plainExecutor(t testing.TB) *calls.Executor { return plainExecutorOf(t, plainFiles, discard{}) }
+func plainExecutor(t testing.TB) *calls.Executor {
+	return plainExecutorOf(t, plainFiles, discard{}, nil)
+}
 
-func plainExecutorOf(t testing.TB, files map[string]string, log gateway.Journal) *calls.Executor {
+func plainExecutorOf(t testing.TB, files map[string]string, log gateway.Journal, ledger gateway.Ledger) *calls.Executor {
 	t.Helper()
 	c := facetest.Config(t, files)
 	answer := &engine{answer: func(context.Context, tool.Call) (tool.Result, error) {
@@ -61,7 +67,7 @@ func plainExecutorOf(t testing.TB, files map[string]string, log gateway.Journal)
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { file.Close() })
-	return kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: log}, Engine: answer, IdleWorkers: 4, Store: file})
+	return kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: log, Ledger: ledger}, Engine: answer, IdleWorkers: 4, Store: file})
 }
 
 // BenchmarkPlainCall is the way of one call in process: judged alone, judged and executed,
@@ -95,4 +101,63 @@ func BenchmarkPlainCall(b *testing.B) {
 			}
 		}
 	})
+}
+
+// BenchmarkThreads is judging and executing a call where nothing asks about threads, where rows ask about other tools, and
+// where a row asks about its own arguments, how often it was called, the labels of its thread, and both by sixteen terms. What is
+// kept is in memory.
+func BenchmarkThreads(b *testing.B) {
+	for _, c := range []struct {
+		name, rows string
+		others     bool
+	}{
+		{name: "no rows about threads"},
+		{name: "rows about other tools", others: true},
+		{name: "a row about arguments", rows: "p, role:user, acme/*, bench.echo, \"args.limit > 50\", deny\n"},
+		{name: "thread.calls", rows: "p, role:user, acme/*, bench.echo, \"thread.calls('bench.echo') > 1000000000\", deny\n"},
+		{name: "labels", rows: "p, role:user, acme/*, bench.echo, \"'untrusted' in thread.labels\", deny\n"},
+		{name: "16 terms and labels", rows: "p, role:user, acme/*, bench.echo, \"" + sixteenTerms() + "'untrusted' in thread.labels\", deny\n"},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			files := maps.Clone(plainFiles)
+			if c.others || c.rows != "" {
+				files = threadsOfOthers()
+			}
+			files["policy.csv"] += c.rows
+			ledger := store.NewThreads(time.Now, store.ThreadBounds{})
+			k := plainExecutorOf(b, files, discard{}, ledger)
+			terms, _, err := k.Config().Terms()
+			if err == nil {
+				_, err = ledger.KeepTerms(b.Context(), terms, nil)
+			}
+			if err != nil {
+				b.Fatal(err)
+			}
+			request := completion(plainCall)
+			request.Thread = "t"
+			used := func() time.Duration {
+				var u syscall.Rusage
+				if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+					b.Fatal(err)
+				}
+				return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+			}
+			before := used()
+			b.ReportAllocs()
+			for b.Loop() {
+				if o := k.Execute(context.Background(), k.Judge(context.Background(), request))[0]; o.Refusal != nil {
+					b.Fatal(o.Refusal)
+				}
+			}
+			b.ReportMetric(float64((used()-before).Nanoseconds())/float64(b.N), "cpu-ns/op")
+		})
+	}
+}
+
+// sixteenTerms are fifteen conditions on counts, each of another term, which do not hold.
+func sixteenTerms() (text string) {
+	for i := range 15 {
+		text += fmt.Sprintf("thread.calls('bench.echo', '%dm') > 1000000000 || ", i+1)
+	}
+	return text
 }

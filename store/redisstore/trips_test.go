@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/history"
 	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/internal/testkit/redistest"
 	"github.com/callgate/callgate/store"
@@ -51,6 +52,14 @@ func TestRequestsToRedis(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	terms, err := history.NewTerms([]history.Term{{Tool: "t"}}, func(pattern, tool string) bool { return pattern == tool })
+	if err == nil {
+		_, err = r.KeepTerms(ctx, terms, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	thread := store.KeysOf(store.Scope{Principal: "p"}, "t")
 	a := approval.Approval{}
 	for _, what := range []struct {
 		name string
@@ -66,6 +75,14 @@ func TestRequestsToRedis(t *testing.T) {
 			return err
 		}},
 		{"a call without a key", 2, func() error { id, key = "2"+id, ""; return life() }},
+		{"what a thread has done", 1, func() error { _, err := r.Past(ctx, thread); return err }},
+		{"what a call adds to a thread", 2, func() error {
+			_, err := r.Reserve(ctx, thread, func(history.Past) ([]history.Adds, error) {
+				adds, err := terms.Adds("t", nil, nil, time.Now())
+				return []history.Adds{adds}, err
+			})
+			return err
+		}},
 		{"a question", 3, func() (err error) {
 			a, err = approval.Open(approval.Approval{
 				ID: "a" + id, Rules: []string{"r"}, Rows: []string{"policy.csv:3"}, Config: "c",
