@@ -16,7 +16,7 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-// This file is docs/threads.md and "Policy" of docs/reference.md a second time: it keeps every event of an audit log, counts
+// This file is docs/threads.md and "Policy" of docs/reference.md a second time: it keeps every event of the audit logs, counts
 // them anew for each question, and knows nothing of how the gateway does it.
 
 // term is a member of thread or caller.
@@ -154,26 +154,28 @@ type event struct {
 	undo []string
 }
 
-// book is what the log says.
+// book is what the logs say.
 type book struct {
 	rules   []rule
 	labels  func(tool string, args map[string]any) []string
 	answers map[int][]*made
 	lists   map[string][]event // of each thread and of each caller, in the order of their turns
 	keys    map[string]string  // the values of keys by their digests
+	unsure  map[string]int     // since when a list may have changes that no log has: a gateway was killed before it wrote them
 	judged  int
+	skipped int // where it may have
 }
 
 // keyed is how the log says what was added to a term with keys.
 var keyed = regexp.MustCompile(`\{'(\w+)'\}[^#]*#(\w+)=`)
 
-// read writes the log into a book. Withheld has the arguments that the log does not have, by their digests;
+// read writes the logs into a book. Withheld has the arguments that the log does not have, by their digests;
 // where a gateway was killed, changes of which it had not written the record yet are missing.
-func read(rules []rule, labels func(string, map[string]any) []string, withheld map[string]string, killed bool, log []audit.Record) (*book, error) {
-	b := &book{rules: rules, labels: labels, answers: map[int][]*made{}, lists: map[string][]event{}, keys: map[string]string{}}
+func read(rules []rule, labels func(string, map[string]any) []string, withheld map[string]string, killed bool, unsure map[string]int, logs ...[]audit.Record) (*book, error) {
+	b := &book{rules: rules, labels: labels, answers: map[int][]*made{}, lists: map[string][]event{}, keys: map[string]string{}, unsure: unsure}
 	calls, ledgers, threads := map[string]*made{}, map[string]string{}, map[string]string{}
 	var endings []audit.Record
-	for _, r := range log {
+	for _, r := range slices.Concat(logs...) {
 		switch {
 		case r.Event == audit.Ending:
 			endings = append(endings, r)
@@ -560,6 +562,12 @@ func (b *book) check(when map[int]times) error {
 
 func (b *book) checkAnswer(answer int, when map[int]times) error {
 	calls := b.answers[answer]
+	for _, list := range []string{calls[0].thread(), calls[0].caller()} {
+		if since, unsure := b.unsure[list]; unsure && since < when[answer].ended {
+			b.skipped += len(calls)
+			return nil
+		}
+	}
 	var why []string
 	threads, callers := b.prefixes(calls[0].thread(), answer, when), b.prefixes(calls[0].caller(), answer, when)
 	for _, p := range threads {
@@ -571,6 +579,10 @@ func (b *book) checkAnswer(answer int, when map[int]times) error {
 			}
 			why = append(why, fmt.Sprintf("behind %d of the thread and %d of the caller: %v", len(p), len(q), err))
 		}
+	}
+	if !slices.ContainsFunc(calls, func(c *made) bool { return c.Code != refusal.PermissionDenied }) && b.judgedAgain(calls, threads, callers, when[answer]) {
+		b.judged += len(calls)
+		return nil
 	}
 	return errors.New(strings.Join(slices.Compact(why), "\n"))
 }
@@ -594,6 +606,9 @@ func (b *book) prefixes(list string, answer int, when map[int]times) (all [][]ev
 // beforePermission are the stages in which the policy has not been asked.
 var beforePermission = []refusal.Stage{refusal.Request, refusal.Identity, refusal.Parse, refusal.Schema}
 
+// unavailable is what a gateway says whose Redis is away, as the one that was killed must.
+var unavailable = []refusal.Code{refusal.StoreUnavailable, refusal.ThreadsUnavailable}
+
 // judgeAt fails where the log says another thing of the calls of an answer than the policy does at a moment: all or none of them
 // pass.
 func (b *book) judgeAt(calls []*made, thread, caller []event, is times) error {
@@ -603,7 +618,7 @@ func (b *book) judgeAt(calls []*made, thread, caller []event, is times) error {
 			return fmt.Errorf("call %d is refused as %q, the first as %q", i, c.Code, found)
 		}
 	}
-	if slices.Contains(beforePermission, calls[0].Stage) {
+	if slices.Contains(beforePermission, calls[0].Stage) || is.killed && slices.Contains(unavailable, found) {
 		return nil
 	}
 	var expected refusal.Code
@@ -612,14 +627,7 @@ func (b *book) judgeAt(calls []*made, thread, caller []event, is times) error {
 			expected = refusal.ThreadRequired
 			continue
 		}
-		m := &moment{b, thread, caller, calls[:i], c, is.now}
-		if !c.at.IsZero() {
-			m.now = c.at
-		}
-		if m.now.IsZero() {
-			m.now = c.Time
-		}
-		code, err := m.judge()
+		code, err := b.momentOf(calls, i, thread, caller, is).judge()
 		if err != nil {
 			return fmt.Errorf("call %d, %s %s: %w", i, c.Tool, c.Arguments, err)
 		}
@@ -634,6 +642,49 @@ func (b *book) judgeAt(calls []*made, thread, caller []event, is times) error {
 		return fmt.Errorf("found %q, expected %q", found, expected)
 	}
 	return nil
+}
+
+// momentOf is where a call of an answer is judged.
+func (b *book) momentOf(calls []*made, i int, thread, caller []event, is times) *moment {
+	m := &moment{b, thread, caller, calls[:i], calls[i], is.now}
+	if !calls[i].at.IsZero() {
+		m.now = calls[i].at
+	}
+	if m.now.IsZero() {
+		m.now = calls[i].Time
+	}
+	return m
+}
+
+// judgedAgain reports whether an answer that had passed was refused as its calls were to be kept, since its past had moved:
+// the first that is denied then ends that, so the calls behind it have seen what was there before.
+func (b *book) judgedAgain(calls []*made, threads, callers [][]event, is times) bool {
+	deniesFirst := func(from, to int, thread, caller []event) int { // the call that is; -1: another has not seen this
+		for i := from; i < to; i++ {
+			if code, err := b.momentOf(calls, i, thread, caller, is).judge(); err != nil {
+				return -1
+			} else if code == refusal.PermissionDenied {
+				return i
+			}
+		}
+		return to
+	}
+	for _, thread := range threads {
+		for _, caller := range callers {
+			denied := deniesFirst(0, len(calls), thread, caller)
+			if denied < 0 || denied == len(calls) {
+				continue
+			}
+			for _, before := range threads {
+				for _, callerBefore := range callers {
+					if len(before) <= len(thread) && len(callerBefore) <= len(caller) && deniesFirst(denied+1, len(calls), before, callerBefore) == len(calls) {
+						return true
+					}
+				}
+			}
+		}
+	}
+	return false
 }
 
 // otherwise reports whether a check behind the policy may have refused the calls as it says, before people are asked.

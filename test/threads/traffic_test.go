@@ -25,6 +25,8 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/internal/testkit/facetest"
+	"github.com/callgate/callgate/internal/testkit/lossy"
+	"github.com/callgate/callgate/internal/testkit/redistest"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/tool"
@@ -110,17 +112,17 @@ func randomRules(r *rand.Rand) []rule {
 // asked is a request of the traffic: what its model answers, one answer after the other.
 type asked struct {
 	step
-	way     int
-	first   int // the number of its first answer; the others follow
-	answers [][]call
-	turns   int // which were asked for
+	gate, way int
+	first     int // the number of its first answer; the others follow
+	answers   [][]call
+	turns     int // which were asked for
 }
 
 // round is what happens at once, behind some time.
 type round struct {
 	advance time.Duration
 	asked   []*asked
-	then    string // restart or kill; empty: nothing
+	then    string // restart or kill, of the gateway of the first request; empty: nothing
 }
 
 // unsessioned are the ways by which a thread has the name that a request gives it, and a call ends with its request.
@@ -137,7 +139,7 @@ func randomRounds(r *rand.Rand, kept string) (all []round) {
 			one.advance = pick(r, time.Second, 31*time.Second, time.Minute, 61*time.Second, 20*time.Minute, 61*time.Minute, 13*time.Hour)
 		}
 		for range pick(r, 1, 1, 1, 2, 3) {
-			a := &asked{way: r.IntN(len(unsessioned())), first: answer}
+			a := &asked{way: r.IntN(len(unsessioned())), gate: r.IntN(2), first: answer}
 			a.by, a.thread = pick(r, "ada", "ada", "ada", "bob", "one"), pick(r, "s", "s", "s", "t")
 			switch r.IntN(15) {
 			case 0, 1, 2:
@@ -192,19 +194,18 @@ func randomCall(r *rand.Rand, n int) call {
 	return call{tool: name, arguments: "{" + args + "}"}
 }
 
-// deployment is a gateway that may be restarted, and what it is asked.
+// deployment is one or two gateways, and what they are asked.
 type deployment struct {
 	t      *testing.T
 	rules  []rule
-	config func() *configs.Config
-	gate   *gate
+	config func(redis string) *configs.Config
+	gates  []*gate
 	now    atomic.Int64 // of the ledger, where it is not the machine's
 	count  atomic.Int64 // a clock that counts
 	mu     sync.Mutex
 	ways   []way
 	asked  map[int]*asked
 	times  map[int]times
-	onDisk bool
 	killed []*gate // they end their calls, of which nobody hears
 }
 
@@ -213,6 +214,8 @@ type gate struct {
 	*office
 	dir     string
 	runtime *app.Runtime
+	ready   func() bool
+	proxy   *lossy.Proxy
 }
 
 // tools runs the calls: some fail, and some do not end in time.
@@ -236,10 +239,15 @@ func (tools) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 }
 
 // open opens a gateway whose data is in dir, or, where dir is empty, one in memory by the clock of the deployment.
-func (w *deployment) open(dir string) *gate {
+func (w *deployment) open(dir, redis string) *gate {
 	w.t.Helper()
 	g := &gate{dir: dir, office: &office{t: w.t}}
-	c := w.config()
+	if redis != "" {
+		g.proxy = lossy.New(w.t, redis)
+		redis = fmt.Sprintf("CALLGATE_TEST_REDIS_%d", g.proxy.Port())
+		w.t.Setenv(redis, "redis://"+g.proxy.Address())
+	}
+	c := w.config(redis)
 	if dir == "" {
 		ledger := store.NewThreads(func() time.Time { return time.Unix(0, w.now.Load()) }, store.ThreadBounds{})
 		g.Fixture = facetest.New(w.t, facetest.Options{
@@ -260,6 +268,7 @@ func (w *deployment) open(dir string) *gate {
 		c.DataDir = dir
 		r, err := app.Open(w.t.Context(), c, byName{}, app.Options{Logger: slog.New(slog.DiscardHandler), Wait: time.Minute, ChangeDeps: func(d calls.Deps) calls.Deps {
 			d.Engine, d.IdleWorkers = tools{}, 0
+			g.ready = func() bool { return d.Secret() != nil }
 			return d
 		}})
 		if err != nil {
@@ -274,6 +283,15 @@ func (w *deployment) open(dir string) *gate {
 
 // streams finds requests of a stream.
 var streams = regexp.MustCompile(`"stream":\s*true`)
+
+// ready waits until all gateways know the past of threads, and so can store calls: replicas wait for each other.
+func (w *deployment) ready() {
+	for _, g := range w.gates {
+		for g.ready != nil && !g.ready() {
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
 
 var marked = regexp.MustCompile(`#(\d+)#`)
 
@@ -308,7 +326,7 @@ func (w *deployment) end(answer int) {
 }
 
 func (w *deployment) clock() time.Time {
-	if w.onDisk {
+	if w.gates[0].dir != "" {
 		return time.Time{}
 	}
 	return time.Unix(0, w.now.Load())
@@ -333,17 +351,24 @@ func (w *deployment) send(g *gate, a *asked) {
 
 // restart ends a gateway and starts it again, or kills it while the requests of a round are on their way: what its folder has at
 // that moment, and nothing else, is what it starts from.
-func (w *deployment) restart(kill bool) {
-	old := w.gate
+func (w *deployment) restart(i int, kill bool, redis string) {
+	old := w.gates[i]
 	dir := old.dir
 	if kill {
+		if old.proxy != nil {
+			old.proxy.Retarget("127.0.0.1:1")
+			old.proxy.Cut()
+		}
 		dir = w.t.TempDir()
 		copyFolder(w.t, old.dir, dir)
+	}
+	if kill {
 		w.killed = append(w.killed, old)
 	} else if err := old.runtime.Close(); err != nil {
 		w.t.Error(err)
 	}
-	w.gate = w.open(dir)
+	w.gates[i] = w.open(dir, redis)
+	w.ready()
 }
 
 // copyFolder copies the files of a data folder, the snapshots first, so that none knows more than the log.
@@ -376,26 +401,61 @@ func copyFolder(t *testing.T, from, to string) {
 	}
 }
 
-// log is what the gateway has recorded.
-func (w *deployment) log() (all []audit.Record) {
-	if w.gate.runtime == nil {
-		return w.gate.Journal.Records()
-	}
-	files, err := audit.Files(w.gate.dir)
-	if err == nil {
-		_, err = audit.Read(func(r audit.Record) error {
-			all = append(all, r)
+// logs are those of all gateways.
+func (w *deployment) logs() (all [][]audit.Record) {
+	for _, g := range w.gates {
+		if g.runtime == nil {
+			all = append(all, g.Journal.Records())
+			continue
+		}
+		files, err := audit.Files(g.dir)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		var log []audit.Record
+		if _, err := audit.Read(func(r audit.Record) error {
+			log = append(log, r)
 			return nil
-		}, files...)
-	}
-	if err != nil {
-		w.t.Fatal(err)
+		}, files...); err != nil {
+			w.t.Fatal(err)
+		}
+		all = append(all, log)
 	}
 	return all
 }
 
+// unsure says since when, by the clock that counts, a thread or a caller may have changes in Redis whose records are lost: since
+// a call was cut off by a kill that has no decision in the logs.
+func (w *deployment) unsure(redis bool) map[string]int {
+	since := map[string]int{}
+	if !redis {
+		return since // the logs are what is known
+	}
+	decided := map[string]bool{}
+	for _, log := range w.logs() {
+		for _, r := range log {
+			decided[r.ArgumentsSHA256] = true
+		}
+	}
+	for _, a := range w.asked {
+		for i, answer := range a.answers {
+			at := w.times[a.first+i]
+			if !at.killed || !slices.ContainsFunc(answer, func(c call) bool { return !decided[fmt.Sprintf("%x", sha256.Sum256([]byte(c.arguments)))] }) {
+				continue
+			}
+			m := &made{Record: audit.Record{Principal: a.by, Thread: a.thread}}
+			for _, list := range []string{m.thread(), m.caller()} {
+				if before, known := since[list]; !known || at.begun < before {
+					since[list] = at.begun
+				}
+			}
+		}
+	}
+	return since
+}
+
 // run tells the traffic to a deployment, and checks what its logs say.
-func run(t *testing.T, kept string, rules []rule, rounds []round) error {
+func run(t *testing.T, kept string, redis string, rules []rule, rounds []round) error {
 	t.Helper()
 	var rows []string
 	for _, r := range rules {
@@ -408,51 +468,68 @@ func run(t *testing.T, kept string, rules []rule, rounds []round) error {
 	w := &deployment{t: t, rules: rules, ways: unsessioned(), asked: map[int]*asked{}, times: map[int]times{}}
 	w.now.Store(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano())
 	main := "registry: {files: [tools.yaml]}\napprovals: approvals.yaml\nhooks: hooks.yaml\naudit: {record: arguments}\nthreads: {labels: [untrusted, customer], default_labels: [untrusted]}\n"
-	w.config = func() *configs.Config {
+	prefix, limits := redistest.Prefix(), ""
+	if redis != "" {
+		limits = "replicas: 2\n"
+	}
+	w.config = func(redis string) *configs.Config {
+		main := main
+		if redis != "" {
+			main += "redis: {url: \"env:" + redis + "\", prefix: \"" + prefix + "\"}\nstore: {kind: redis, replicas: 2}\n"
+		}
 		return facetest.Config(t, map[string]string{
 			"callgate.yaml": main, "tools.yaml": trafficTools, "approvals.yaml": "rules: {one: {}}\nwait: 0s\n", "policy.csv": strings.Join(rows, "\n") + "\n",
-			"hooks.yaml": "hooks: [{name: no, at: [call], patterns: [{name: no, regex: FORBIDDEN}]}]\n", "limits.yaml": "tools: {web.fetch: {rate: 1/h, burst: 8}}\n",
+			"hooks.yaml": "hooks: [{name: no, at: [call], patterns: [{name: no, regex: FORBIDDEN}]}]\n", "limits.yaml": limits + "tools: {web.fetch: {rate: 1/h, burst: 8}}\n",
 			"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst], roots: [.]}}}}\n",
 		})
 	}
-	dir := ""
-	if kept == "file" {
-		dir, w.onDisk = t.TempDir(), true
+	switch kept {
+	case "clock":
+		w.gates = []*gate{w.open("", "")}
+	case "file":
+		w.gates = []*gate{w.open(t.TempDir(), "")}
+	default:
+		w.gates = []*gate{w.open(t.TempDir(), redis), w.open(t.TempDir(), redis)}
 	}
-	w.gate = w.open(dir)
+	w.ready()
 	for _, one := range rounds {
 		w.now.Add(int64(one.advance))
 		var all sync.WaitGroup
 		for _, a := range one.asked {
-			g := w.gate
+			g := w.gates[a.gate%len(w.gates)]
 			all.Go(func() { w.send(g, a) })
 		}
 		if one.then == "kill" {
 			time.Sleep(time.Millisecond)
-			w.restart(true)
+			w.restart(one.asked[0].gate%len(w.gates), true, redis)
 		}
 		all.Wait()
 		for _, a := range one.asked {
 			for i := range a.answers {
 				if at, ok := w.times[a.first+i]; ok {
-					at.killed = one.then == "kill"
+					at.killed = one.then == "kill" && a.gate%len(w.gates) == one.asked[0].gate%len(w.gates)
 					w.times[a.first+i] = at
 				}
 			}
 		}
 		if one.then == "restart" {
-			w.restart(false)
+			w.restart(one.asked[0].gate%len(w.gates), false, redis)
 		}
 	}
-	if err := w.gate.Executor.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if w.gate.runtime != nil {
-		if err := w.gate.runtime.Close(); err != nil {
+	for _, g := range w.gates {
+		if err := g.Executor.Flush(t.Context()); err != nil {
 			t.Fatal(err)
+		}
+		if g.runtime != nil {
+			if err := g.runtime.Close(); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	for _, g := range w.killed {
+		if g.proxy != nil { // it ends nothing without its Redis
+			g.proxy.Retarget(redis)
+		}
 		_ = g.runtime.Close() // what it kept is not there any more
 	}
 	withheld := map[string]string{}
@@ -461,17 +538,19 @@ func run(t *testing.T, kept string, rules []rule, rounds []round) error {
 			withheld[fmt.Sprintf("%x", sha256.Sum256([]byte(c.arguments)))] = c.arguments
 		}
 	}
-	b, err := read(rules, labelsOf, withheld, len(w.killed) > 0, w.log())
+	b, err := read(rules, labelsOf, withheld, len(w.killed) > 0, w.unsure(redis != ""), w.logs()...)
 	if err == nil {
 		err = b.check(w.times)
 	}
 	if err == nil {
-		t.Logf("%d calls are judged", b.judged)
+		t.Logf("%d calls are judged, %d are skipped", b.judged, b.skipped)
 	} else {
 		var trace []string
-		for _, r := range w.log() {
-			if r.Tool != "" {
-				trace = append(trace, fmt.Sprintf("%s %s %s by %s in %s: %s %s %s turn %d, %d adds %q undo %q saw %q", r.Event, r.Tool, r.Arguments, r.Principal, r.Thread, r.Mode, r.Code, r.Outcome, r.Turn, r.CallerTurn, r.Adds, r.Undo, r.Saw))
+		for _, log := range w.logs() {
+			for _, r := range log {
+				if r.Tool != "" {
+					trace = append(trace, fmt.Sprintf("%s %s %s by %s in %s: %s %s %s turn %d, %d adds %q undo %q saw %q", r.Event, r.Tool, r.Arguments, r.Principal, r.Thread, r.Mode, r.Code, r.Outcome, r.Turn, r.CallerTurn, r.Adds, r.Undo, r.Saw))
+				}
 			}
 		}
 		return fmt.Errorf("%w\nrows:\n%s\nlog:\n%s", err, strings.Join(rows, "\n"), strings.Join(trace, "\n"))
@@ -482,27 +561,38 @@ func run(t *testing.T, kept string, rules []rule, rounds []round) error {
 // TestReference draws policies and traffic, and says of every decision in the logs what it must have been and what it must have
 // seen. CALLGATE_REFERENCE is how many seeds it draws of each place where threads are kept, CALLGATE_REFERENCE_SEED the first.
 func TestReference(t *testing.T) {
-	seeds, first := 10, uint64(1)
+	count := map[string]int{"clock": 10, "file": 10, "redis": 5}
+	extra := map[string][]uint64{"clock": {111}} // a call at the edge of a window
+	first := uint64(1)
 	if n, err := strconv.Atoi(os.Getenv("CALLGATE_REFERENCE")); err == nil {
-		seeds = n
+		count, extra = map[string]int{"clock": n, "file": n, "redis": n}, nil
 	}
 	if n, err := strconv.ParseUint(os.Getenv("CALLGATE_REFERENCE_SEED"), 10, 64); err == nil {
 		first = n
 	}
-	for _, kept := range []string{"clock", "file"} {
+	for _, kept := range []string{"clock", "file", "redis"} {
 		t.Run(kept, func(t *testing.T) {
-			for seed := first; seed < first+uint64(seeds); seed++ {
+			address := ""
+			if kept == "redis" {
+				redistest.Require(t)
+				address = redistest.Start(t).Address()
+			}
+			seeds := extra[kept]
+			for i := range count[kept] {
+				seeds = append(seeds, first+uint64(i))
+			}
+			for _, seed := range seeds {
 				t.Run(fmt.Sprint(seed), func(t *testing.T) {
 					draw := rand.New(rand.NewPCG(seed, 0))
 					rules := randomRules(draw)
 					rounds := randomRounds(draw, kept)
-					err := run(t, kept, rules, rounds)
+					err := run(t, kept, address, rules, rounds)
 					if err == nil {
 						return
 					}
 					for i := len(rounds) - 1; i >= 0; i-- { // what can be left out
 						if less := slices.Delete(slices.Clone(rounds), i, i+1); len(less) > 0 {
-							if e := run(t, kept, rules, less); e != nil {
+							if e := run(t, kept, address, rules, less); e != nil {
 								rounds, err = less, e
 							}
 						}
