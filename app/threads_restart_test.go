@@ -187,22 +187,13 @@ func TestThreadsOverALossOfRedis(t *testing.T) {
 		"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst], roots: [.]}}}}\n",
 	})
 	for start, want := range [][]refusal.Code{{"", ""}, {"", refusal.PermissionDenied}, {refusal.PermissionDenied}} {
-		r, err := Open(t.Context(), c, nil, Options{Logger: slog.New(slog.DiscardHandler), Wait: time.Minute, Metrics: telemetry.New()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, code := range want {
-			o := r.Executor.Handle(t.Context(), gateway.Request{
-				Subject: gateway.Subject(c.Defaults), Thread: "t",
-				Inputs: []gateway.Input{{Completion: []byte(`{"tool":{"name":"math.evaluate","arguments":{"expression":"1+1"}}}`)}},
-			}, "")
-			if got := codeOf(o); got != code {
-				t.Errorf("start %d, call %d: found %q, expected %q", start, i, got, code)
+		untilClosed(t, c, telemetry.New(), func(r *Runtime) {
+			for i, code := range want {
+				if got := codeOf(evaluate(r, "t", "1+1")); got != code {
+					t.Errorf("start %d, call %d: found %q, expected %q", start, i, got, code)
+				}
 			}
-		}
-		if err := r.Close(); err != nil {
-			t.Fatal(err)
-		}
+		})
 		redis := server.Client()
 		if err := errors.Join(redis.FlushAll(t.Context()).Err(), redis.Close()); err != nil {
 			t.Fatal(err)
