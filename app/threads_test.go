@@ -95,7 +95,7 @@ func (g *threaded) write(t *testing.T, r audit.Record) {
 // values are what can be asked of a thread.
 func (g *threaded) values(t *testing.T, thread string) string {
 	t.Helper()
-	past, err := g.Past(context.Background(), store.KeysOf(threadScope, thread))
+	past, err := g.Past(context.Background(), store.KeysOf(threadScope, thread), true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -391,7 +391,7 @@ func TestThreadsThatRedisKeeps(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer k.close(t.Context())
-		past, err := k.Past(t.Context(), store.KeysOf(threadScope, "t"))
+		past, err := k.Past(t.Context(), store.KeysOf(threadScope, "t"), true)
 		if err != nil {
 			return err.Error()
 		}

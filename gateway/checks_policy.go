@@ -35,6 +35,13 @@ func checkPermission(ctx context.Context, c *Call) error {
 		return err
 	}
 	decision, err := c.permit(ctx, c.arguments())
+	if p := c.judgement.past; c.past != nil && !p.latest && (err != nil || !decision.Allowed || len(decision.Asks) > 0) {
+		if err := p.readLatest(ctx, c.kernel, c); err != nil {
+			return err
+		}
+		c.rejudged = true
+		decision, err = c.permit(ctx, c.arguments())
+	}
 	if err != nil {
 		return err
 	}

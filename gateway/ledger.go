@@ -14,7 +14,7 @@ import (
 // Ledger keeps what threads and callers have done. It must be safe for concurrent use. Package store documents the
 // guarantees of each method.
 type Ledger interface {
-	Past(ctx context.Context, of store.ThreadKeys) (history.Past, error)
+	Past(ctx context.Context, of store.ThreadKeys, latest bool) (history.Past, error)
 	Reserve(ctx context.Context, of store.ThreadKeys, decide func(history.Past) ([]history.Adds, error)) ([]store.Reserved, error)
 	Release(ctx context.Context, of store.ThreadKeys, adds history.Adds) (store.Reserved, error)
 	EndResult(ctx context.Context, of store.ThreadKeys, adds history.Adds) (store.Reserved, error)

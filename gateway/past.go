@@ -14,6 +14,7 @@ import (
 	"github.com/callgate/callgate/gateway/consent"
 	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/history"
+	"github.com/callgate/callgate/internal/deadline"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
@@ -112,6 +113,10 @@ type past struct {
 	stale   bool
 	settled bool // the calls were reserved, or refused
 	moved   bool // conditions were evaluated again
+	// latest says that conditions have read what was kept, and not what the ledger has known last.
+	latest bool
+
+	reading, reserving deadline.Context // room for those of the ledger
 }
 
 // inPast is a call with what it adds.
@@ -133,18 +138,21 @@ func (c *judgement) keys() store.ThreadKeys {
 	if len(c.request.Ancestors) > 0 {
 		root = c.request.Ancestors[0]
 	}
-	of := store.KeysOf(scope, "")
 	switch {
 	case c.request.ledger != "":
+		of := store.KeysOf(scope, "")
 		of.Thread = c.request.ledger
+		return of
 	case c.principal != nil && c.principal.OneThread: // in whatever project it acts
+		of := store.KeysOf(scope, "")
 		of.Thread = store.KeysOf(store.Scope{Principal: scope.Principal}, "all").Thread
+		return of
 	case root != "":
-		of = store.KeysOf(scope, "thread "+root)
+		return store.KeysOf(scope, "thread "+root)
 	case c.config.Threads.ShareUnnamed:
-		of = store.KeysOf(scope, "unnamed")
+		return store.KeysOf(scope, "unnamed")
 	}
-	return of
+	return store.KeysOf(scope, "")
 }
 
 // storedLedger is the ledger as the store has to keep it: of a call that uses threads.
@@ -179,7 +187,12 @@ func (c *Call) readPast(ctx context.Context) error {
 		c.judgement.past = p
 	}
 	if p.kept.Thread != nil && p.kept.Thread.Closed {
-		return refuse.ThreadClosed()
+		if err := p.readLatest(ctx, c.kernel, c); err != nil {
+			return err
+		}
+		if p.kept.Thread.Closed {
+			return refuse.ThreadClosed()
+		}
 	}
 	if c.past == nil {
 		c.past = &inPast{}
@@ -198,11 +211,33 @@ func (c *Call) newPast(ctx context.Context, of store.ThreadKeys) (*past, error) 
 		p.kept = history.Past{Thread: history.Begin(now), Caller: history.Begin(now), Keeping: c.config.asked.fresh, Now: now}
 		return p, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, StoreWait)
-	defer cancel()
-	var err error
-	p.kept, err = askLedger(ctx, c.kernel, func(l Ledger) (history.Past, error) { return l.Past(ctx, p.of) })
-	return p, err
+	return p, p.read(ctx, c.kernel, false)
+}
+
+func (p *past) read(ctx context.Context, k *Kernel, latest bool) error {
+	bounded := p.reading.WithTimeout(ctx, StoreWait)
+	defer bounded.Cancel()
+	kept, err := askLedger(bounded, k, func(l Ledger) (history.Past, error) { return l.Past(bounded, p.of, latest) })
+	if err == nil {
+		p.kept, p.latest = kept, !kept.Old
+	}
+	return err
+}
+
+// readLatest reads a past again that others may have changed, and evaluates the conditions of all calls but one again.
+func (p *past) readLatest(ctx context.Context, k *Kernel, but *Call) error {
+	if p.latest {
+		return nil
+	}
+	if err := p.read(ctx, k, true); err != nil {
+		return err
+	}
+	for _, other := range p.calls {
+		if other != but && !other.settled && other.permitAgain(ctx, p.kept) != nil {
+			p.stale = true // it is refused at the reservation
+		}
+	}
+	return nil
 }
 
 // count finds what the call adds at a time.
@@ -219,7 +254,7 @@ func (c *Call) count(now time.Time) (err error) {
 		adds = nil
 	}
 	if adds != nil {
-		if *own, err = adds(c.tool.Name(), c.arguments(), c.keySecret(), now); err != nil {
+		if *own, err = adds(c.tool.Name(), c.countedArguments(), c.keySecret(), now); err != nil {
 			return refuse.ThreadsUnavailable(err)
 		}
 	}
@@ -238,6 +273,14 @@ func (c *Call) count(now time.Time) (err error) {
 		*own = own.OfCaller()
 	}
 	return nil
+}
+
+// countedArguments are those of the call where a term that counts it reads any; else nil.
+func (c *Call) countedArguments() map[string]any {
+	if !c.config.asked.terms.NeedArguments(c.parsed.Name) {
+		return nil
+	}
+	return c.arguments()
 }
 
 // equalDigest names the call by its tool and the arguments that run: equal ones have the same.
@@ -324,12 +367,15 @@ const maxAskedAnew = 3
 // reserve keeps what the calls add, or notes the refusal of one of them.
 func (p *past) reserve(ctx context.Context) {
 	first := p.calls[0]
-	ctx, cancel := context.WithTimeout(ctx, StoreWait)
-	defer cancel()
+	bounded := p.reserving.WithTimeout(ctx, StoreWait)
+	defer bounded.Cancel()
+	ctx = bounded
 	for range maxAskedAnew {
 		reserved, err := askLedger(ctx, first.kernel, func(l Ledger) ([]store.Reserved, error) {
 			return l.Reserve(ctx, p.of, func(kept history.Past) ([]history.Adds, error) { return p.decide(ctx, kept) })
 		})
+		refused := slices.ContainsFunc(p.calls, func(c *Call) bool { return c.past.refused != nil })
+		p.latest = p.latest || err == nil || refused
 		asks := p.asksAnew()
 		switch {
 		case asks != nil:
@@ -337,7 +383,7 @@ func (p *past) reserve(ctx context.Context) {
 				return
 			}
 		case err != nil:
-			if !slices.ContainsFunc(p.calls, func(c *Call) bool { return c.past.refused != nil }) {
+			if !refused {
 				first.past.refused = err
 			}
 			return
@@ -373,6 +419,7 @@ func (p *past) decide(ctx context.Context, kept history.Past) ([]history.Adds, e
 		}
 	}
 	adds := make([]history.Adds, len(p.calls))
+	var refused error
 	for i, c := range p.calls {
 		if kept.Thread != nil && kept.Thread.Closed {
 			return nil, refuse.ThreadClosed()
@@ -382,11 +429,13 @@ func (p *past) decide(ctx context.Context, kept history.Past) ([]history.Adds, e
 				p.moved = true
 				o.ThreadMoved()
 			}
-			if c.past.refused = c.permitAgain(ctx, kept); c.past.refused != nil {
-				return nil, c.past.refused
-			}
+			c.past.refused = c.permitAgain(ctx, kept)
+			refused = cmp.Or(refused, c.past.refused)
 		}
 		adds[i] = c.past.own
+	}
+	if refused != nil {
+		return nil, refused
 	}
 	if err := p.bound(kept, adds); err != nil {
 		return nil, err
@@ -547,7 +596,10 @@ func (c *Call) labelledBy() string {
 
 // ledgerKeys are the keys of the call, also of one that was restored.
 func (c *Call) ledgerKeys() store.ThreadKeys {
-	if c.stored == nil {
+	switch {
+	case c.stored == nil && c.judgement.past != nil:
+		return c.judgement.past.of
+	case c.stored == nil:
 		return c.keys()
 	}
 	of := store.KeysOf(c.stored.Scope, "") // its principal is not known any more, only the name
@@ -558,7 +610,11 @@ func (c *Call) ledgerKeys() store.ThreadKeys {
 // recordPast adds to the record of a decision what its call adds, and what its conditions saw.
 func (c *Call) recordPast(ctx context.Context, r *audit.Record) error {
 	if p := c.past; p != nil {
-		r.Ledger, r.Saw = c.judgement.past.of.Thread, p.saw
+		all := c.judgement.past
+		if len(p.saw) == 0 || all.readLatest(ctx, c.kernel, nil) == nil {
+			r.Saw = p.saw
+		}
+		r.Ledger = all.of.Thread
 		if r.Verdict == audit.ToolCall {
 			r.Turn, r.CallerTurn, r.Adds = p.reserved.Turn, p.reserved.Caller, p.reserved.Adds.Texts()
 			return nil
@@ -637,7 +693,7 @@ func (c *Call) AddResult(ctx context.Context, outcome audit.Outcome, ending *sto
 	}
 	var adds history.Adds
 	if counts {
-		adds, err = terms.ResultAdds(c.parsed.Name, c.arguments(), c.kernel.deps.Secret(), c.kernel.deps.Now())
+		adds, err = terms.ResultAdds(c.parsed.Name, c.countedArguments(), c.kernel.deps.Secret(), c.kernel.deps.Now())
 	}
 	if adds.Labels = labels; err == nil && bounded {
 		if adds.Equal, err = c.equalDigest(); err == nil {

@@ -197,7 +197,7 @@ type keptCalls struct {
 	kept           int
 }
 
-func (l *keptCalls) Past(context.Context, store.ThreadKeys) (history.Past, error) {
+func (l *keptCalls) Past(context.Context, store.ThreadKeys, bool) (history.Past, error) {
 	if l.away {
 		return history.Past{}, errors.New("the ledger is away")
 	}
@@ -209,7 +209,7 @@ func (l *keptCalls) Reserve(ctx context.Context, of store.ThreadKeys, decide fun
 	if l.full {
 		return nil, store.ErrFull
 	}
-	past, _ := l.Past(ctx, of)
+	past, _ := l.Past(ctx, of, true)
 	adds, err := decide(past)
 	for _, a := range adds {
 		l.kept++

@@ -16,6 +16,8 @@ type Past struct {
 	Thread, Caller *State
 	Keeping        *Keeping
 	Now            time.Time
+	// Old says that others may have changed it: whoever refuses by it asks for the latest first.
+	Old bool
 }
 
 // knows reports whether all that a term counts is in a state.

@@ -55,6 +55,8 @@ type Commit struct {
 	// Done, where it is not nil, says that nobody waits for the outcome: the commit may be Riding with
 	// the next one, and Done follows both.
 	Done func()
+	// Rev is that of the records that it has put, where the back end says so.
+	Rev Rev
 	// Own and All are what is kept after the commit, for the principal of the first count and in all.
 	Own, All Usage
 }

@@ -269,7 +269,7 @@ func (e *Engine) Finish(ctx context.Context, id string, ending Ending) (call Cal
 		e.recent.changing.RLock()
 		defer e.recent.changing.RUnlock()
 	}
-	err = e.transition(ctx, counts, func(s *step) error {
+	err = e.transition(ctx, false, func(s *step) error {
 		return s.changeCall(id, func(s *step, c *Call) (bool, error) {
 			decidedBy := cmp.Or(c.DecidedBy, nodeOf(c.Owner))
 			same, err := c.Finish(ending, s.now)

@@ -28,6 +28,7 @@ type Engine struct {
 	noticed  atomic.Pointer[string] // the epoch of the last Renew
 	sweeping sync.Mutex             // of threads: none becomes a stub
 	recent   recentFacts
+	last     lastRows
 
 	approvalWatchers Watchers
 	evicting         atomic.Bool   // a commit that makes room is under way
@@ -215,12 +216,14 @@ func (e *Engine) transition(ctx context.Context, again bool, rule func(*step) er
 		case outcome == Riding:
 			return nil
 		case outcome == Committed:
+			e.last.put(s)
 			e.notify(s)
 			if len(s.commit.Counts) > 0 {
 				e.makeRoom(s.commit.Counts[0].Principal, s.commit.Own, s.commit.All, evictions)
 			}
 			return nil
 		}
+		e.last.drop(s)
 		s.again = true
 	}
 	return errContended

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/callgate/callgate/history"
@@ -93,13 +94,107 @@ var (
 // touchEvery is how often it is noted that a thread is asked to which nothing is added.
 const touchEvery = time.Hour
 
-// Past returns what is kept of a thread and its caller.
-func (e *Engine) Past(ctx context.Context, of ThreadKeys) (past history.Past, err error) {
+// Past returns what is kept of a thread and its caller. Where others share the store, and latest is false, it may be as this process
+// has known it last: Reserve finds out.
+func (e *Engine) Past(ctx context.Context, of ThreadKeys, latest bool) (past history.Past, err error) {
+	if !latest && e.process.shared() {
+		s := &step{ctx: ctx, backend: nothing{}, process: &e.process, now: e.now()}
+		if past, err = e.past(s, of); err == nil && !s.prepare() {
+			past.Old = true
+			return past, nil
+		}
+	}
 	err = e.transition(ctx, true, func(s *step) error {
 		past, err = e.past(s, of)
 		return err
 	})
 	return past, err
+}
+
+// nothing is a back end that cannot be asked.
+type nothing struct{ Backend }
+
+var errNothing = errors.New("store: it has to be asked")
+
+func (nothing) View(context.Context, []Key, bool, []Record) ([]Record, error) { return nil, errNothing }
+
+// lastRows are rows of threads as a process has read or written them last, where others share the store: a transition takes them for
+// what is there, and its commit finds out whether they are.
+type lastRows struct {
+	mu       sync.Mutex
+	now, was map[Key]Record
+}
+
+// maxLastRows bounds them, twice.
+const maxLastRows = 8_192
+
+// take has a step begin with the rows that are known. A thread of which nothing is known is taken to be new.
+func (l *lastRows) take(s *step, keys []Key) {
+	if s.again || !s.process.shared() {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, key := range keys {
+		r, known := l.now[key]
+		if !known {
+			r, known = l.was[key]
+		}
+		if (known || key.Kind == ThreadRecord) && s.place(key) == nil {
+			s.commit.Changes = append(s.commit.Changes, Replacement{Key: key, Was: r, Now: r.Value})
+		}
+	}
+}
+
+// learn takes what a step has read.
+func (l *lastRows) learn(s *step, keys []Key) {
+	if !s.process.shared() {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, key := range keys {
+		l.keep(key, s.place(key).Was)
+	}
+}
+
+func (l *lastRows) keep(key Key, r Record) {
+	if len(l.now) >= maxLastRows || l.now == nil {
+		l.now, l.was = make(map[Key]Record), l.now
+	}
+	l.now[key] = r
+}
+
+// put takes what a step has committed.
+func (l *lastRows) put(s *step) {
+	if !s.process.shared() || s.commit.Rev == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range s.commit.Changes {
+		if c := &s.commit.Changes[i]; (c.Kind == ThreadRecord || c.Kind == KeepingRecord) && c.Now != c.Was.Value {
+			if c.Now == nil {
+				delete(l.now, c.Key)
+				delete(l.was, c.Key)
+				continue
+			}
+			l.keep(c.Key, Record{Rev: s.commit.Rev, Value: c.Now})
+		}
+	}
+}
+
+// drop forgets what a step has begun with, since a commit was refused.
+func (l *lastRows) drop(s *step) {
+	if !s.process.shared() {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range s.commit.Changes {
+		delete(l.now, s.commit.Changes[i].Key)
+		delete(l.was, s.commit.Changes[i].Key)
+	}
 }
 
 // past reads what is kept of a thread and its caller.
@@ -109,9 +204,11 @@ func (e *Engine) past(s *step, of ThreadKeys) (p history.Past, err error) {
 	if of.Thread == "" {
 		read = keys[:2]
 	}
+	e.last.take(s, read)
 	if err := s.read(read...); err != nil {
 		return p, err
 	}
+	e.last.learn(s, read)
 	p.Now = s.now
 	if p.Keeping, err = e.keeping(s); err != nil {
 		return p, err
@@ -186,7 +283,7 @@ type Reserved struct {
 func (e *Engine) Reserve(ctx context.Context, of ThreadKeys, decide func(history.Past) ([]history.Adds, error)) (reserved []Reserved, err error) {
 	e.recent.changing.RLock()
 	defer e.recent.changing.RUnlock()
-	err = e.transition(ctx, true, func(s *step) error {
+	err = e.transition(ctx, false, func(s *step) error {
 		reserved = reserved[:0]
 		past, err := e.past(s, of)
 		if err != nil {
@@ -323,7 +420,7 @@ func (e *Engine) changeThreads(ctx context.Context, change func(*step) (ThreadFa
 	e.recent.changing.RLock()
 	defer e.recent.changing.RUnlock()
 	var fact ThreadFact
-	err := e.transition(ctx, true, func(s *step) (err error) {
+	err := e.transition(ctx, false, func(s *step) (err error) {
 		fact, err = change(s)
 		return err
 	})

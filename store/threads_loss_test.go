@@ -91,7 +91,7 @@ func tellers(t testing.TB, o redisstore.Options, terms *history.Terms) [2]teller
 		g.keeps(t, terms)
 	}
 	for i, g := range both { // what each knows, once both are known
-		_, err := g.Past(ctx, threadNo(0))
+		_, err := g.Past(ctx, threadNo(0), true)
 		must(t, err)
 		both[i].folder.kept = g.KeptTerms()
 	}
@@ -138,7 +138,7 @@ func (g teller) tell(t testing.TB, terms *history.Terms) (all string) {
 	insist(t, func() error {
 		all = ""
 		for i := range 4 {
-			past, err := g.Past(ctx, threadNo(i))
+			past, err := g.Past(ctx, threadNo(i), true)
 			if err != nil {
 				return err
 			}
@@ -243,7 +243,7 @@ func TestAGatewayIsKilledWhileItPutsBack(t *testing.T) {
 	must(t, c.FlushAll(ctx).Err())
 	<-died
 	must(t, both[1].Close())
-	if _, err := both[0].Past(ctx, threadNo(0)); !errors.Is(err, store.ErrUnavailable) {
+	if _, err := both[0].Past(ctx, threadNo(0), true); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("a gateway serves before the other has put back what it knows: %v", err)
 	}
 	o.Replicas, f.reads = 2, nil

@@ -76,7 +76,7 @@ func reserve(t testing.TB, e *store.Engine, of store.ThreadKeys, adds ...history
 // values are what a thread has of the terms of eachLedger, and its labels.
 func values(t testing.TB, e *store.Engine, of store.ThreadKeys, terms *history.Terms) string {
 	t.Helper()
-	past, err := e.Past(ctx, of)
+	past, err := e.Past(ctx, of, true)
 	must(t, err)
 	return valuesOf(past, terms)
 }
@@ -183,7 +183,7 @@ func TestReserveUnderABound(t *testing.T) {
 		if got.Load() != most || denied.Load() != racers-most {
 			t.Errorf("%d were reserved and %d refused", got.Load(), denied.Load())
 		}
-		past, err := e.Past(ctx, store.KeysOf(owner, ""))
+		past, err := e.Past(ctx, store.KeysOf(owner, ""), true)
 		must(t, err)
 		is(t, valuesOf(past, terms), "paid=1000 pays=? labels=? reads=?")
 	})
@@ -221,7 +221,7 @@ func TestThreadsAreFullOfBytes(t *testing.T) {
 	secret, err := history.NewSecret(make([]byte, 32))
 	must(t, err)
 	e := store.NewThreads(newClock().now, store.ThreadBounds{Bytes: 40_000})
-	_, err = e.Past(ctx, store.KeysOf(owner, "t"))
+	_, err = e.Past(ctx, store.KeysOf(owner, "t"), true)
 	refused(t, err, store.ErrUnavailable)
 	_, err = e.KeepTerms(ctx, terms, nil)
 	must(t, err)
@@ -453,7 +453,7 @@ func TestRedisLosesThreads(t *testing.T) {
 	all := func() string {
 		var found string
 		insist(t, func() error {
-			past, err := g.Past(ctx, of)
+			past, err := g.Past(ctx, of, true)
 			found = valuesOf(past, terms)
 			return err
 		})
@@ -526,7 +526,7 @@ func TestAClosingThatIsTakenBack(t *testing.T) {
 	must(t, g.ReopenThread(ctx, reopened, closing.Turn))
 	must(t, empty.FoldThreads(ctx, g.RecentThreads()))
 	for of, closed := range map[store.ThreadKeys]bool{stays: true, reopened: false} {
-		if past, err := empty.Past(ctx, of); err != nil || past.Thread.Closed != closed {
+		if past, err := empty.Past(ctx, of, true); err != nil || past.Thread.Closed != closed {
 			t.Errorf("closed: %t, expected %t: %v", past.Thread.Closed, closed, err)
 		}
 	}

@@ -282,6 +282,7 @@ func (b backend) Commit(ctx context.Context, c *store.Commit) (store.Outcome, er
 	case code == "conflict":
 		return store.Conflicted, nil
 	}
+	c.Rev = rev
 	return store.Committed, nil
 }
 

@@ -60,6 +60,17 @@ func TestRequestsToRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	thread := store.KeysOf(store.Scope{Principal: "p"}, "t")
+	inThread := func(name string) error {
+		of := store.KeysOf(store.Scope{Principal: "p"}, name)
+		if _, err := r.Past(ctx, of, false); err != nil {
+			return err
+		}
+		_, err := r.Reserve(ctx, of, func(history.Past) ([]history.Adds, error) {
+			adds, err := terms.Adds("t", nil, nil, time.Now())
+			return []history.Adds{adds}, err
+		})
+		return err
+	}
 	a := approval.Approval{}
 	for _, what := range []struct {
 		name string
@@ -75,14 +86,9 @@ func TestRequestsToRedis(t *testing.T) {
 			return err
 		}},
 		{"a call without a key", 2, func() error { id, key = "2"+id, ""; return life() }},
-		{"what a thread has done", 1, func() error { _, err := r.Past(ctx, thread); return err }},
-		{"what a call adds to a thread", 2, func() error {
-			_, err := r.Reserve(ctx, thread, func(history.Past) ([]history.Adds, error) {
-				adds, err := terms.Adds("t", nil, nil, time.Now())
-				return []history.Adds{adds}, err
-			})
-			return err
-		}},
+		{"what a thread has done", 1, func() error { _, err := r.Past(ctx, thread, true); return err }},
+		{"the first call of a thread", 1, func() error { return inThread(id + "t") }},
+		{"a call of a thread, behind another at this gateway", 1, func() error { return inThread("t") }},
 		{"a question", 3, func() (err error) {
 			a, err = approval.Open(approval.Approval{
 				ID: "a" + id, Rules: []string{"r"}, Rows: []string{"policy.csv:3"}, Config: "c",

@@ -66,11 +66,11 @@ type faulty struct {
 	before func(ctx context.Context, at string) // what happens before it is asked
 }
 
-func (f *faulty) Past(ctx context.Context, of store.ThreadKeys) (history.Past, error) {
+func (f *faulty) Past(ctx context.Context, of store.ThreadKeys, latest bool) (history.Past, error) {
 	if err := f.happens(ctx, "past"); err != nil {
 		return history.Past{}, err
 	}
-	return f.Engine.Past(ctx, of)
+	return f.Engine.Past(ctx, of, latest)
 }
 
 func (f *faulty) Reserve(ctx context.Context, of store.ThreadKeys, decide func(history.Past) ([]history.Adds, error)) ([]store.Reserved, error) {
@@ -162,7 +162,7 @@ func readsFile() gateway.Request {
 // results are those of files.read that count in the thread of readsFile.
 func (f *faulty) results(t *testing.T) int64 {
 	t.Helper()
-	past, err := f.Past(t.Context(), store.KeysOf(store.Scope{Workspace: "acme", Project: "alpha"}, "thread t"))
+	past, err := f.Past(t.Context(), store.KeysOf(store.Scope{Workspace: "acme", Project: "alpha"}, "thread t"), true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -100,8 +100,9 @@ type world struct {
 	ticks   int // commits and losses: each takes a microsecond
 	rev     store.Rev
 	logs    [][]audit.Record
-	made    [][]store.ThreadFact // what each gateway has changed since it started: its log may not say so yet
-	saved   []byte               // the snapshot of threads that are in memory
+	known   []map[store.Key]store.Record // what each engine has read or written last
+	made    [][]store.ThreadFact         // what each gateway has changed since it started: its log may not say so yet
+	saved   []byte                       // the snapshot of threads that are in memory
 	late    []transit
 	actors  []*actor
 	current *actor
@@ -319,8 +320,8 @@ type ledger struct {
 	node int
 }
 
-func (l ledger) Past(ctx context.Context, of store.ThreadKeys) (history.Past, error) {
-	return l.engines[l.node].Past(ctx, of)
+func (l ledger) Past(ctx context.Context, of store.ThreadKeys, latest bool) (history.Past, error) {
+	return l.engines[l.node].Past(ctx, of, latest)
 }
 
 func (l ledger) Reserve(ctx context.Context, of store.ThreadKeys, decide func(history.Past) ([]history.Adds, error)) ([]store.Reserved, error) {
@@ -382,7 +383,10 @@ func (l ledger) ReopenThread(ctx context.Context, of store.ThreadKeys, turn uint
 }
 
 // backend is the back end of a gateway: shared, or its memory.
-type backend struct{ *world }
+type backend struct {
+	*world
+	known map[store.Key]store.Record
+}
 
 func (b backend) View(_ context.Context, keys []store.Key, _ bool, found []store.Record) ([]store.Record, error) {
 	b.gate("read")
@@ -392,6 +396,7 @@ func (b backend) View(_ context.Context, keys []store.Key, _ bool, found []store
 	}
 	for _, key := range keys {
 		found = append(found, b.records[key])
+		b.known[key] = b.records[key]
 		if a != nil {
 			a.finds(describe(key, b.records[key].Value))
 		}
@@ -429,7 +434,12 @@ func (b backend) Commit(_ context.Context, c *store.Commit) (store.Outcome, erro
 	if a == nil {
 		return b.commit(c), nil
 	}
-	a.pending = c
+	if a.pending, a.epoch = c, b.epoch; a.reserve {
+		a.read = a.viewed
+	}
+	for _, r := range c.Changes {
+		a.finds(describe(r.Key, r.Was.Value))
+	}
 	how := b.gate("commit")
 	a.pending = nil
 	outcome := store.Conflicted
@@ -444,6 +454,14 @@ func (b backend) Commit(_ context.Context, c *store.Commit) (store.Outcome, erro
 	}
 	outcome = b.commit(c)
 	a.finds(outcome)
+	if a.reserve {
+		a.warned = b.delivered["fetch"] > 0
+	}
+	for _, r := range c.Changes {
+		if b.known[r.Key] = b.records[r.Key]; outcome == store.Conflicted {
+			delete(b.known, r.Key)
+		}
+	}
 	if how == "no reply" {
 		b.losses--
 		b.faulty = true
@@ -459,6 +477,7 @@ func (w *world) commit(c *store.Commit) store.Outcome {
 	}
 	w.ticks++
 	w.rev++
+	c.Rev = w.rev
 	w.before = append(w.before, maps.Clone(w.records))
 	for i := range c.Changes {
 		switch r := &c.Changes[i]; r.Now {
@@ -476,14 +495,20 @@ func (w *world) conflicts(c *store.Commit) bool {
 	return slices.ContainsFunc(c.Changes, func(r store.Replacement) bool { return w.records[r.Key].Rev != r.Was.Rev })
 }
 
-// starts has a gateway begin, or begin anew.
-func (w *world) starts(node int) {
-	ctx := context.Background()
+// engine is a new one of a gateway.
+func (w *world) engine(node int) *store.Engine {
 	p, b := store.Process{}, store.Bounds{}.WithDefaults(1<<40, 1<<40)
 	if !w.local {
 		p = store.Process{Node: fmt.Sprint("n", node), Name: fmt.Sprint("n", node, "/", w.ticks)}
 	}
-	e := store.NewEngine(backend{w}, p, w.now, b)
+	w.known[node] = map[store.Key]store.Record{}
+	return store.NewEngine(backend{w, w.known[node]}, p, w.now, b)
+}
+
+// starts has a gateway begin, or begin anew.
+func (w *world) starts(node int) {
+	ctx := context.Background()
+	e := w.engine(node)
 	w.engines[node], w.made[node] = e, nil
 	if !w.local {
 		e.InEpoch(fmt.Sprint(w.epoch))
@@ -569,12 +594,23 @@ func (w *world) crash(node int) {
 	}
 }
 
-// kept is what is kept of the thread now. To ask changes nothing, also where the ledger notes what was lost.
+// kept is what is kept of the thread now. To ask changes nothing, also where the ledger notes what was lost: engines that share a
+// store are not asked, since they remember what they have read.
 func (w *world) kept() (pays, results int, labelled, known bool) {
-	was := *w
+	was, own := *w, w.known[0]
 	w.records = maps.Clone(w.records)
-	defer func() { w.records, w.before, w.ticks, w.rev = was.records, was.before, was.ticks, was.rev }()
-	past, err := w.engines[0].Past(context.Background(), keysOfThread)
+	defer func() {
+		w.records, w.before, w.ticks, w.rev, w.known[0] = was.records, was.before, was.ticks, was.rev, own
+	}()
+	e := w.engines[0]
+	if !w.local {
+		e = w.engine(0)
+		e.InEpoch(fmt.Sprint(w.epoch))
+		if _, err := e.KeepTerms(context.Background(), w.m.terms, nil); err != nil {
+			return 0, 0, false, false
+		}
+	}
+	past, err := e.Past(context.Background(), keysOfThread, true)
 	if err != nil {
 		return 0, 0, false, false
 	}
@@ -714,6 +750,13 @@ func (w *world) state() uint64 {
 	for _, a := range w.actors {
 		fmt.Fprint(&h, "|", a.at, a.viewed, a.read, a.epoch, a.warned, a.pending != nil && w.conflicts(a.pending))
 	}
+	for _, known := range w.known {
+		var all uint64
+		for key, r := range known {
+			all += maphash.String(seed, describe(key, r.Value)) ^ uint64(r.Rev-w.records[key].Rev)
+		}
+		fmt.Fprint(&h, "|", all)
+	}
 	for _, late := range w.late {
 		fmt.Fprint(&h, "late", late.epoch, w.conflicts(&late.commit))
 	}
@@ -832,7 +875,7 @@ var scenes = map[string]struct {
 func (m *machine) start(scene, shortcut string) *world {
 	s := scenes[scene]
 	w := &world{
-		m: m, engines: make([]*store.Engine, s.gateways), logs: make([][]audit.Record, s.gateways), made: make([][]store.ThreadFact, s.gateways), records: map[store.Key]store.Record{}, yield: make(chan struct{}), shortcut: shortcut,
+		m: m, engines: make([]*store.Engine, s.gateways), logs: make([][]audit.Record, s.gateways), made: make([][]store.ThreadFact, s.gateways), known: make([]map[store.Key]store.Record, s.gateways), records: map[store.Key]store.Record{}, yield: make(chan struct{}), shortcut: shortcut,
 		attempts: map[string]int{}, dispatched: map[string]int{}, ended: map[string]int{}, delivered: map[string]int{}, off: map[string]bool{},
 	}
 	m.world = w
