@@ -146,7 +146,7 @@ const (
 	schemaChecks  = "compare the call with the tool's schema (`callgate tools list`); the model was told, and can send the call again"
 	callerMends   = "correct the application that sent the request"
 	lookAtTool    = "look at the tool's server; `callgate_breakers_open` and the log say since when it fails"
-	lookAtStore   = "look at the store: `/readyz` on the admin listener says why, docs/operations.md what to do"
+	lookAtStore   = "look at the store: `/readyz` on the admin listener says why, docs/redis.md what to do"
 )
 
 // codes is the one table of codes: the reference, the advice of commands, the metrics and the pages

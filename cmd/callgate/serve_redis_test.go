@@ -583,11 +583,11 @@ func TestRedisOverTLS(t *testing.T) {
 	}
 }
 
-// TestDocumentedUser gives a gateway the user of Redis that docs/operations.md
+// TestDocumentedUser gives a gateway the user of Redis that docs/redis.md
 // describes: it lacks nothing, and is asked for nothing more.
 func TestDocumentedUser(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/operations.md")
+	page, err := os.ReadFile("../../docs/redis.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -88,7 +88,7 @@ func (discardLogger) Printf(context.Context, string, ...any) {}
 var cures = []struct{ reply, cure string }{
 	{"WRONGPASS", "the user name or the password is wrong; in a url, percent-encode characters such as / and @"},
 	{"NOAUTH", "it asks for a password, and the configuration has none"},
-	{"NOPERM", "its ACL does not let this user run the command or use the key; docs/operations.md lists what the user needs"},
+	{"NOPERM", "its ACL does not let this user run the command or use the key; docs/redis.md lists what the user needs"},
 	{"READONLY", "it is a replica, which takes no writes; name the primary, or use redis.sentinel"},
 	{"CLUSTERDOWN", "it is a node of a cluster that does not serve every slot; a cluster is named by redis.cluster, not redis.url"},
 	{"MOVED", "it is a node of a cluster; use redis.cluster in place of redis.url"},

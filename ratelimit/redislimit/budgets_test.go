@@ -678,7 +678,7 @@ func TestRepliesOfReservations(t *testing.T) {
 // TestUserOfTheManual: a user with the commands that the manual names can count limits and budgets, and
 // is denied nothing.
 func TestUserOfTheManual(t *testing.T) {
-	page, err := os.ReadFile("../../docs/operations.md")
+	page, err := os.ReadFile("../../docs/redis.md")
 	if err != nil {
 		t.Fatal(err)
 	}

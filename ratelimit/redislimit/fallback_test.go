@@ -35,13 +35,13 @@ func slack() int {
 }
 
 // sharedAgain is how soon Redis is shared again after it has come back, and how soon it
-// is missed: see docs/operations.md.
+// is missed: see docs/redis.md.
 const (
 	decisionMax = 250 * time.Millisecond
 	sharedAgain = redislimit.SharedAgain
 )
 
-// The bound SharedAgain is promised as five seconds, in docs/operations.md and
+// The bound SharedAgain is promised as five seconds, in docs/redis.md and
 // docs/failure-behaviour.md.
 func TestSharedAgainAsPromised(t *testing.T) {
 	if promised := 5 * time.Second; sharedAgain > promised {

@@ -243,7 +243,7 @@ func TestRowsAndCountsAreThoseOfTheRecords(t *testing.T) {
 
 // A user with the commands that the manual names can keep calls, approvals and grants, and put them back.
 func TestUserOfTheManual(t *testing.T) {
-	page, err := os.ReadFile("../../docs/operations.md")
+	page, err := os.ReadFile("../../docs/redis.md")
 	if err != nil {
 		t.Fatal(err)
 	}
