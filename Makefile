@@ -6,7 +6,7 @@ TOOLS := $(CURDIR)/.tools
 # Processes of tests wait longer for the disk and Redis than in use; these do not.
 AS_IN_USE := CALLGATE_TEST_WAIT=0s
 
-.PHONY: search snapshot snapshot-check release-tools acp-agents candidate policy-diff bench-policy bench-threads reference quick all build check test race fuzz mutate differential reload crash race2 approvals budgets once grace agentdojo redis-chaos callbacks threads-reference overload hostile drain first-minutes soak faults redis-faults test-clients test-console bench bench-http bench-chat bench-gate lint vuln tools clean help long-log
+.PHONY: site search snapshot snapshot-check release-tools acp-agents candidate policy-diff bench-policy bench-threads reference quick all build check test race fuzz mutate differential reload crash race2 approvals budgets once grace agentdojo redis-chaos callbacks threads-reference overload hostile drain first-minutes soak faults redis-faults test-clients test-console bench bench-http bench-chat bench-gate lint vuln tools clean help long-log
 
 all: check
 
@@ -51,6 +51,9 @@ reference: ## writes the annotated configuration, docs/generated and docs/schema
 	CALLGATE_WRITE_REFERENCE=1 $(GO) test -count=1 -run '^TestExample$$' ./configs
 	CALLGATE_WRITE_REFERENCE=1 $(GO) test -count=1 -run '^TestReference$$' ./cmd/callgate
 	CALLGATE_WRITE_REFERENCE=1 $(GO) test -count=1 -run '^TestShapesPage$$' ./test/clients
+
+site: ## the documentation as pages with a search, in dist/site: open dist/site/index.html
+	$(GO) run -C tools ./site -root $(CURDIR) -out $(CURDIR)/dist/site
 
 grace: ## writes docs/grace.md: how many completions a refusal costs a scripted model, with the corpora of CALLGATE_CORPORA, an absolute path
 	$(GO) run -C tools ./eval -page $(CURDIR)/docs/grace.md
