@@ -301,7 +301,7 @@ func navigation(pages map[string]*page) []group {
 			file, _, _ := strings.Cut(path.Join(path.Dir(index), string(to.Destination)), "#")
 			if pages[file] != nil && !listed[file] {
 				listed[file] = true
-				g.Links = append(g.Links, link{words(to, pages[index].source), address(file)})
+				g.Links = append(g.Links, link{pages[file].title, address(file)})
 			}
 		}
 		groups = append(groups, g)
