@@ -270,8 +270,11 @@ func (p *page) sections() []section {
 			continue
 		}
 		s, said := &all[len(all)-1], words(n, p.source)
-		if s.Begins == "" {
-			s.Begins = said[:strings.LastIndexByte(said[:min(len(said), 160)]+" ", ' ')]
+		if s.Begins == "" && n.Kind() != ast.KindFencedCodeBlock && n.Kind() != ast.KindCodeBlock {
+			s.Begins = said
+			if len(said) > 160 {
+				s.Begins = said[:max(0, strings.LastIndexByte(said[:160], ' '))] + " …"
+			}
 		}
 		s.Words += said + " "
 	}
