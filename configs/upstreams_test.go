@@ -48,6 +48,7 @@ upstreams:
       - {id: small, token_budget: 9, request_members: [web_search_options]}
       - plain
     native_prose: refuse
+    structured_output: pass
     parallel: refuse
     reasoning: drop
     audio: drop
@@ -85,7 +86,8 @@ upstreams:
 		Name: "far", BaseURL: "https://api.example.com/v1",
 		Rules: upstream.Rules{
 			Protocol: upstream.Text, Modes: []upstream.Mode{upstream.Orchestrate}, CallFormat: upstream.AsContent, NativeProse: upstream.Refuse,
-			Parallel: upstream.Refuse, Reasoning: upstream.Drop, Audio: upstream.Drop, StreamBuffer: upstream.Whole, MaxRepairs: 1, MaxTurns: 3, RunTimeout: time.Minute, TokenBudget: 5000,
+			StructuredOutput: upstream.Pass,
+			Parallel:         upstream.Refuse, Reasoning: upstream.Drop, Audio: upstream.Drop, StreamBuffer: upstream.Whole, MaxRepairs: 1, MaxTurns: 3, RunTimeout: time.Minute, TokenBudget: 5000,
 			RequestMembers: []string{"plugins", "x-y.z"}, Speaks: rules.Speaks, Tools: rules.Tools, Refusals: rules.Refusals, Messages: rules.Messages, Responses: rules.Responses,
 		},
 		Timeouts: upstream.Timeouts{Connect: time.Second, Response: 2 * time.Second, Idle: 3 * time.Second, Total: 4 * time.Second},

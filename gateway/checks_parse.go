@@ -17,6 +17,8 @@ func readInput(_ context.Context, c *Call) error {
 	case n != nil:
 		c.parsed = parser.ParseArguments(n.Arguments, c.input.Truncated, c.output())
 		c.parsed.Name, c.parsed.HasName, c.parsed.NameOffset = n.Name, true, -1
+	case c.input.Output != nil:
+		c.parsed = parser.ParseStructured(c.input.Completion, c.input.Truncated, c.output())
 	default:
 		c.parsed = parser.Parse(c.input.Completion, c.input.Truncated, c.output())
 	}

@@ -125,6 +125,18 @@ func validateArguments(_ context.Context, c *Call) error {
 	return violations.OfArguments(c.tool, c.WrittenName(), c.source(), c.arguments)
 }
 
+// isStructured reports whether a text is JSON that its request has a schema for.
+func isStructured(c *Call) bool { return c.parsed.JSON != nil }
+
+// checkOutput is the step of the stage schema for texts: the JSON of an answer is by the schema of the request.
+func checkOutput(_ context.Context, c *Call) error {
+	err := violations.OfOutput(c.input.Output, c.parsed.JSON, c.parsed.JSONOffset)
+	if err != nil {
+		c.parsed.Kind, c.parsed.Text = parser.Refused, nil
+	}
+	return err
+}
+
 // source is where the arguments stand in the completion. A native call has none, and arguments that
 // hooks have redacted stand nowhere.
 func (c *Call) source() violations.Source {

@@ -6,7 +6,9 @@ import (
 	"github.com/callgate/callgate/gateway/hook"
 	"github.com/callgate/callgate/gateway/hook/window"
 	"github.com/callgate/callgate/gateway/hooks"
+	"github.com/callgate/callgate/gateway/violations"
 	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/refusal"
 )
 
 // Hooks at texts: what a model says that is no call. A judged text passes them in the pipeline, and
@@ -49,7 +51,17 @@ func checkText(ctx context.Context, c *Call) error {
 	if c.pieces != nil || c.stream != nil { // of a stream they held some
 		c.parsed.Text = window.Join(left)
 	}
+	if c.pieces != nil && isStructured(c) && !c.isStillOutput() {
+		c.parsed.Kind, c.parsed.Text = parser.Refused, nil
+		return refusal.New(refusal.HookDenied, "A hook of this gateway removes a part of this answer, and what is left is not the JSON that is asked for. Answer without what must not be in it.")
+	}
 	return nil
+}
+
+// isStillOutput reports whether the JSON of an answer is by its schema as hooks have left it.
+func (c *Call) isStillOutput() bool {
+	left := parser.ParseStructured(c.parsed.Text, false, c.output())
+	return left.JSON != nil && violations.OfOutput(c.input.Output, left.JSON, left.JSONOffset) == nil
 }
 
 // release is what the hooks let out of a text that a stream releases.

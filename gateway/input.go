@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/callgate/callgate/gateway/elicit"
+	"github.com/callgate/callgate/registry/schema"
 )
 
 // Subject says for whom, and where, a completion is judged.
@@ -84,6 +85,9 @@ type Input struct {
 	// output.native_text, not by output.json_in_text.
 	TextOnly bool
 	Native   *NativeCall
+	// Output is the schema of the JSON that the completion is asked to be, where it is no call; nil: it is asked for
+	// none. It is judged where the completion is whole, and where what was cut off is whole JSON all the same.
+	Output *schema.Schema
 	// Truncated says that the completion was cut off: by its finish reason, or
 	// because its stream broke.
 	Truncated bool

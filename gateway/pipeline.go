@@ -58,6 +58,7 @@ var (
 		{stage: refusal.Schema, run: checkStarted, waits: true, applies: isWithheld},
 		{stage: refusal.Schema, run: validateArguments, arguments: true},
 		{stage: refusal.Schema, run: checkAnswers},
+		{stage: refusal.Schema, run: checkOutput, applies: isStructured, texts: true},
 		{stage: refusal.Permission, run: checkPermission, arguments: true, foresee: foreseePermission},
 		{stage: refusal.Rate, run: charge, takes: true, waits: true},
 		{stage: refusal.Workspace, run: checkWorkspace},

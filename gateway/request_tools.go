@@ -6,6 +6,7 @@ import (
 
 	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/registry/schema"
 )
 
 // broughtTools are the tools that a request brings and the registry does not have. They are judged
@@ -58,6 +59,15 @@ func (a *Admission) Agrees(name string, schema []byte) bool {
 	tools := a.kernel.config.Load().Tools
 	entry, known := tools.Lookup(name)
 	return known && tools.Agrees(entry, schema)
+}
+
+// AnswerSchema compiles the schema that the request states for the answer of its model (registry.Registry.AnswerSchema).
+func (a *Admission) AnswerSchema(text []byte) (*schema.Schema, []schema.Fault, error) {
+	if a.kernel == nil {
+		return nil, nil, refuse.NotAdmitted()
+	}
+	compiled, faults := a.kernel.config.Load().Tools.AnswerSchema(text)
+	return compiled, faults, nil
 }
 
 // toolsOver returns a configuration with the tools that the request brings.

@@ -65,10 +65,18 @@ func (r *reader) trailing() {
 	case '{', '[':
 		r.fail(r.i, refusal.MultipleCalls, "")
 	default:
-		r.unexpected(r.i, "")
-		if r.fault.code == refusal.MalformedJSON {
-			r.fault.code, r.fault.detail = refusal.MixedOutput, afterCall
-		}
+		r.alone()
+	}
+}
+
+// alone fails on anything but outer whitespace after the body, whatever it is.
+func (r *reader) alone() {
+	if r.space(); r.i == len(r.b) {
+		return
+	}
+	r.unexpected(r.i, "")
+	if r.fault.code == refusal.MalformedJSON {
+		r.fault.code, r.fault.detail = refusal.MixedOutput, afterCall
 	}
 }
 

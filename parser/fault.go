@@ -25,8 +25,13 @@ const theForm = `{"tool":{"name":"…","arguments":{…}}}`
 
 // refusal turns a fault into what goes back to the model.
 func (f *fault) refusal(in input, o Options) *refusal.Error {
-	e := refusal.At(refusal.Parse, f.code, f.message(in, o))
-	e.Violations = []refusal.Violation{{Code: f.code, Path: "", Offset: f.offset, Message: e.Message}}
+	return f.said(f.message(in, o))
+}
+
+// said is the refusal of a fault by a message.
+func (f *fault) said(message string) *refusal.Error {
+	e := refusal.At(refusal.Parse, f.code, message)
+	e.Violations = []refusal.Violation{{Code: f.code, Path: "", Offset: f.offset, Message: message}}
 	return e
 }
 

@@ -21,6 +21,11 @@ type Result struct {
 	// only what Write has not released.
 	Text []byte
 
+	// JSON are the bytes of the value that ParseStructured has read, and JSONOffset is where they start in the
+	// completion.
+	JSON       []byte
+	JSONOffset int
+
 	// Object says that the completion is one object with a member "tool", read
 	// without a fault: a refusal then concerns the envelope.
 	Object bool

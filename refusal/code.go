@@ -64,6 +64,8 @@ const (
 	UnexpectedArgument Code = "unexpected_argument"
 	MissingArgument    Code = "missing_argument"
 	InvalidValue       Code = "invalid_value"
+	// InvalidOutput means that an answer is strict JSON, and not what the schema of the request asks for.
+	InvalidOutput Code = "invalid_output"
 	// ToolStarting means that the server of an accepted tool has not listed its tools since the gateway
 	// started, so that it is not known whether it still defines the tool as it was accepted.
 	ToolStarting Code = "tool_starting"
@@ -185,6 +187,7 @@ var codes = map[Code]row{
 	UnexpectedArgument: {http.StatusUnprocessableEntity, Schema, "the tool has no such argument", schemaChecks},
 	MissingArgument:    {http.StatusUnprocessableEntity, Schema, "an argument that the tool needs is missing", schemaChecks},
 	InvalidValue:       {http.StatusUnprocessableEntity, Schema, "the value of an argument is not allowed by the tool's schema", schemaChecks},
+	InvalidOutput:      {http.StatusUnprocessableEntity, Schema, "the answer is JSON, and not by the schema that the request asks for", "compare the violations with the schema of the request; the model was told, and can answer again; `structured_output: pass` at the upstream lets such answers pass"},
 	ToolStarting:       {http.StatusServiceUnavailable, Schema, "the tool's server has not listed its tools since the gateway started", "nothing if it passes; else look at the server: `callgate servers list` and the log say why it does not answer, and `start_timeout` gives a slow program more time"},
 
 	PermissionDenied:   {http.StatusForbidden, Permission, "no row of the policy allows the call, or one denies it", "ask `callgate policy explain` which row decides, and change the policy if the call should pass"},

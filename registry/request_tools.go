@@ -80,7 +80,7 @@ func loadBrought(t *Brought, schemas *schemaCache) (*Entry, []*LoadError) {
 	definition, faults := completeNamed(Tool{
 		Name: t.Name, Version: BroughtVersion, Description: t.Description, InputSchema: t.InputSchema, Run: tool.Run{Type: clientRun},
 	}, MaxBroughtName)
-	compiled := schemas.compile(t.InputSchema)
+	compiled := schemas.compile(t.InputSchema, arguments)
 	for _, f := range compiled.faults {
 		faults = append(faults, &LoadError{Name: t.Name, Field: []string{"input_schema"}, Pointer: f.Pointer, Message: f.Message})
 	}
@@ -106,8 +106,20 @@ func (r *Registry) Agrees(e *Entry, text []byte) bool {
 	if r == nil || len(text) > factor*max(len(e.tool.InputSchema), len(e.input.Closed()))+room {
 		return false
 	}
-	compiled := r.schemas.compile(text)
+	compiled := r.schemas.compile(text, arguments)
 	return compiled.schema != nil && compiled.schema.SameAs(e.input)
+}
+
+// AnswerSchema compiles the schema that a request states for the answer of its model. It is cured as schemas of
+// results are at an import (schema.Cure), and accepts what its author wrote: nothing is closed. One that was compiled
+// lately is not compiled again. A schema without faults is never nil.
+func (r *Registry) AnswerSchema(text []byte) (*schema.Schema, []schema.Fault) {
+	var schemas *schemaCache
+	if r != nil {
+		schemas = r.schemas
+	}
+	compiled := schemas.compile(text, answers)
+	return compiled.schema, compiled.faults
 }
 
 // noIndex is the Index of a tool that a request brings.
@@ -128,52 +140,65 @@ type schemaCache struct {
 	compiler  *schema.Compiler
 
 	mu    sync.Mutex
-	kept  map[string]*list.Element // by text
-	order list.List                // of keptSchema, the one used last in front
+	kept  map[schemaKey]*list.Element
+	order list.List // of keptSchema, the one used last in front
 	bytes int
+}
+
+// schemaUse is what a schema is for: those of arguments are closed.
+type schemaUse uint8
+
+const (
+	arguments schemaUse = iota
+	answers
+)
+
+type schemaKey struct {
+	text string
+	use  schemaUse
 }
 
 // keptSchema is a schema with what was changed so that it compiles, or why it does not.
 type keptSchema struct {
-	text    string
+	schemaKey
 	schema  *schema.Schema // nil: there are faults
 	changes []schema.Change
 	faults  []schema.Fault
 }
 
 func newSchemaCache(compiler *schema.Compiler) *schemaCache {
-	return &schemaCache{compiler: compiler, kept: map[string]*list.Element{}}
+	return &schemaCache{compiler: compiler, kept: map[schemaKey]*list.Element{}}
 }
 
-func (c *schemaCache) compile(text []byte) *keptSchema {
+func (c *schemaCache) compile(text []byte, use schemaUse) *keptSchema {
 	if c == nil { // of a registry without tools
-		return compileCured(schema.NewCompiler(), text)
+		return compileCured(schema.NewCompiler(), text, use)
 	}
-	if found := c.lookup(text); found != nil {
+	if found := c.lookup(text, use); found != nil {
 		return found
 	}
 	c.compiling.Lock()
 	defer c.compiling.Unlock()
-	if found := c.lookup(text); found != nil { // another request has brought it meanwhile
+	if found := c.lookup(text, use); found != nil { // another request has brought it meanwhile
 		return found
 	}
-	compiled := compileCured(c.compiler, text)
+	compiled := compileCured(c.compiler, text, use)
 	c.keep(compiled)
 	return compiled
 }
 
-func compileCured(c *schema.Compiler, text []byte) *keptSchema {
-	k := &keptSchema{text: string(text)}
+func compileCured(c *schema.Compiler, text []byte, use schemaUse) *keptSchema {
+	k := &keptSchema{schemaKey: schemaKey{string(text), use}}
 	var cured json.RawMessage
-	cured, k.changes = schema.Cure([]byte(k.text), false) // a copy: the schema keeps it
-	k.schema, k.faults = c.Compile(cured, schema.Options{})
+	cured, k.changes = schema.Cure([]byte(k.text), use == answers) // a copy: the schema keeps it
+	k.schema, k.faults = c.Compile(cured, schema.Options{Authored: use == answers})
 	return k
 }
 
-func (c *schemaCache) lookup(text []byte) *keptSchema {
+func (c *schemaCache) lookup(text []byte, use schemaUse) *keptSchema {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e, found := c.kept[string(text)]
+	e, found := c.kept[schemaKey{string(text), use}]
 	if !found {
 		return nil
 	}
@@ -184,11 +209,11 @@ func (c *schemaCache) lookup(text []byte) *keptSchema {
 func (c *schemaCache) keep(k *keptSchema) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.kept[k.text] = c.order.PushFront(k)
+	c.kept[k.schemaKey] = c.order.PushFront(k)
 	c.bytes += len(k.text)
 	for len(c.kept) > 1 && (len(c.kept) > maxKeptSchemas || c.bytes > maxKeptSchemaBytes) {
 		last := c.order.Remove(c.order.Back()).(*keptSchema)
-		delete(c.kept, last.text)
+		delete(c.kept, last.schemaKey)
 		c.bytes -= len(last.text)
 	}
 }

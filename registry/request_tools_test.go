@@ -117,8 +117,8 @@ func TestWithLeavesOut(t *testing.T) {
 	// What does not compile is not compiled again with the next request.
 	bad := []Brought{{Name: "a", InputSchema: []byte(`{"type":7}`)}}
 	_, _, _ = r.With(bad)
-	kept := r.schemas.lookup(bad[0].InputSchema)
-	if _, leftOut, err := r.With(bad); err != nil || len(leftOut) == 0 || kept == nil || r.schemas.lookup(bad[0].InputSchema) != kept {
+	kept := r.schemas.lookup(bad[0].InputSchema, arguments)
+	if _, leftOut, err := r.With(bad); err != nil || len(leftOut) == 0 || kept == nil || r.schemas.lookup(bad[0].InputSchema, arguments) != kept {
 		t.Errorf("found %v, %v; kept %v", leftOut, err, kept)
 	}
 }

@@ -124,7 +124,8 @@ const (
 	Pass   Treatment = "pass"
 	Drop   Treatment = "drop"
 	Refuse Treatment = "refuse"
-	Auto   Treatment = "auto" // by the provider, see Route.Safeguards
+	Auto   Treatment = "auto"  // by the provider, see Route.Safeguards
+	Judge  Treatment = "judge" // by the schema of the request
 )
 
 // Buffer says how much of a stream is held back.
@@ -147,13 +148,15 @@ type Rules struct {
 	Responses ResponsesRules `key:"responses"`
 	Protocol  Protocol       `key:"protocol" of:"how the model says its calls" words:"native text"`
 	// The allowed ones; the first is the default.
-	Modes        []Mode       `key:"modes" of:"modes: who runs a judged call" words:"enforce orchestrate" list:"unique filled"`
-	CallFormat   Presentation `key:"call_format" of:"how calls of the text protocol are shown" words:"tool_calls content"`
-	NativeProse  Treatment    `key:"native_prose" of:"what becomes of text beside native calls" words:"pass drop refuse"`
-	Parallel     Treatment    `key:"parallel" of:"what becomes of several calls in one turn" words:"pass refuse"`
-	Reasoning    Treatment    `key:"reasoning" of:"what becomes of reasoning" words:"pass drop"`
-	Audio        Treatment    `key:"audio" of:"what becomes of speech" words:"pass drop"` // its transcript is judged
-	StreamBuffer Buffer       `key:"stream_buffer" of:"what is held back of a stream" words:"parser whole"`
+	Modes       []Mode       `key:"modes" of:"modes: who runs a judged call" words:"enforce orchestrate" list:"unique filled"`
+	CallFormat  Presentation `key:"call_format" of:"how calls of the text protocol are shown" words:"tool_calls content"`
+	NativeProse Treatment    `key:"native_prose" of:"what becomes of text beside native calls" words:"pass drop refuse"`
+	// StructuredOutput is what becomes of answers for which the request asks for JSON: Judge or Pass.
+	StructuredOutput Treatment `key:"structured_output" of:"what becomes of answers that a request asks to be JSON" words:"judge pass"`
+	Parallel         Treatment `key:"parallel" of:"what becomes of several calls in one turn" words:"pass refuse"`
+	Reasoning        Treatment `key:"reasoning" of:"what becomes of reasoning" words:"pass drop"`
+	Audio            Treatment `key:"audio" of:"what becomes of speech" words:"pass drop"` // its transcript is judged
+	StreamBuffer     Buffer    `key:"stream_buffer" of:"what is held back of a stream" words:"parser whole"`
 	// RequestMembers are members of a request that are forwarded in addition to those on
 	// the built-in list.
 	RequestMembers []string `key:"request_members" of:"members of a request that are sent on besides those that are known to be harmless" list:"unique" pattern:"^[!#-)+-~]{1,64}$"`

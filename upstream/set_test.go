@@ -128,6 +128,7 @@ func TestValidate(t *testing.T) {
 		"another mode":            {func(d *Definition) { d.Rules.Modes = []Mode{Enforce, "call"} }, "0.modes.1"},
 		"a mode twice":            {func(d *Definition) { d.Rules.Modes = []Mode{Enforce, Enforce} }, "0.modes.1"},
 		"present":                 {func(d *Definition) { d.Rules.CallFormat = "" }, "0.call_format"},
+		"structured_output":       {func(d *Definition) { d.Rules.StructuredOutput = Drop }, "0.structured_output"},
 		"native_prose":            {func(d *Definition) { d.Rules.NativeProse = "" }, "0.native_prose"},
 		"parallel cannot drop":    {func(d *Definition) { d.Rules.Parallel = Drop }, "0.parallel"},
 		"reasoning":               {func(d *Definition) { d.Rules.Reasoning = Refuse }, "0.reasoning"},

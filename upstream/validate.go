@@ -95,6 +95,7 @@ func (v *validation) rules(r Rules, path ...string) {
 	}
 	oneOf(v, r.CallFormat, []Presentation{AsToolCalls, AsContent}, childPath(path, "call_format"))
 	oneOf(v, r.NativeProse, []Treatment{Pass, Drop, Refuse}, childPath(path, "native_prose"))
+	oneOf(v, r.StructuredOutput, []Treatment{Judge, Pass}, childPath(path, "structured_output"))
 	oneOf(v, r.Parallel, []Treatment{Pass, Refuse}, childPath(path, "parallel"))
 	oneOf(v, r.Reasoning, []Treatment{Pass, Drop}, childPath(path, "reasoning"))
 	oneOf(v, r.Audio, []Treatment{Pass, Drop}, childPath(path, "audio"))

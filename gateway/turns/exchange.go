@@ -130,6 +130,9 @@ func newExchange(c *gin.Context, wire Wire, o Options, received server.Request) 
 	if err = x.begin(c.GetHeader(HeaderMode), members, c.Request); err != nil {
 		return nil, err
 	}
+	if err = x.readStructured(x.spec.Structured, members); err != nil {
+		return nil, err
+	}
 	x.registered = x.Admission
 	if err = x.BringTools(x.dialogue.Definitions()); err != nil {
 		return nil, err
@@ -297,7 +300,8 @@ func (x *exchange) Ended(t *Turn, outcomes []calls.Outcome) {
 	}
 }
 
-// showRest shows what a turn that passed says, as far as it was not shown before.
+// showRest shows what a turn that passed says, as far as it was not shown before. Where the answer is to be JSON, texts of
+// earlier turns would stand in front of it.
 func (x *exchange) showRest() {
 	a := x.last.Answers[0]
 	if a.rested || a.refused() {
@@ -305,7 +309,7 @@ func (x *exchange) showRest() {
 	}
 	a.rested = true
 	x.flush(&a.relay)
-	shown := slices.DeleteFunc(x.show(a), func(p Shown) bool { return p.Kind == Call || p.Kind == Text && !a.passedText() })
+	shown := slices.DeleteFunc(x.show(a), func(p Shown) bool { return p.Kind == Call || p.Kind == Text && (!a.passedText() || x.output != nil) })
 	x.events.Buffer = x.writer.Rest(x.events.Buffer, a, shown, false, false)
 }
 

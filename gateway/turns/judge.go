@@ -103,8 +103,11 @@ func (x *exchange) divide(a *Answer) division {
 	text := a.text(Text)
 	switch alone := len(in.beside) == 0 && !called; {
 	case a.dropped:
-	case !IsBlank(text) || alone && a.needsText():
+	case !IsBlank(text) || alone && (a.needsText() || x.output != nil && !a.unfinished()):
 		in.text = &gateway.Input{Completion: text, TextOnly: native, Truncated: cut}
+		if x.output != nil && !called && len(in.beside) == 0 {
+			in.text.Output, in.text.Truncated = x.output, a.unfinished()
+		}
 	case alone:
 		in.beside = append(in.beside, gateway.Input{Completion: []byte(NoText), TextOnly: true, Truncated: cut})
 		a.blank, in.stopped = true, a.End == Cut || a.End == Paused

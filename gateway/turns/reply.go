@@ -189,12 +189,15 @@ func (a *Answer) thinks() bool {
 	return len(p.Text) > 0 || p.Raw != nil
 }
 
+// unfinished reports whether the answer has ended before the model was done.
+func (a *Answer) unfinished() bool { return a.End == Cut || a.End == Paused }
+
 // needsText reports whether an answer without a text and a call is one of nothing.
 func (a *Answer) needsText() bool {
-	switch a.End {
-	case Cut, Paused:
+	switch {
+	case a.unfinished():
 		return false
-	case Open:
+	case a.End == Open:
 		return true
 	}
 	others := a.Others || a.part(Hosted) != nil || a.part(Summary) != nil || a.part(Unknown) != nil

@@ -19,6 +19,7 @@ import (
 	"github.com/callgate/callgate/ratelimit/budget"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry"
+	"github.com/callgate/callgate/registry/schema"
 	"github.com/callgate/callgate/upstream"
 )
 
@@ -72,6 +73,7 @@ type Run struct {
 	// ends with that turn, whose calls do not run. nil: the caller cannot be asked.
 	AskLater func([]*calls.Question) bool
 
+	output       *schema.Schema // by which an answer is judged that is no call; nil: none is asked for, or judged
 	options      Options
 	wire         upstream.Wire
 	requestID    string // the application's

@@ -36,10 +36,13 @@ type Spec struct {
 	Forwarded [][]string
 	// Switches are the members that are sent on where the upstream's entry allows them by a key of their own.
 	Switches map[string]Switch
-	Hooked   []string // members of Reply.Head that hooks see
-	MaxBody  int      // how long a request may be, and how much a run may add to it
-	MaxName  int      // how long a name may be that a conversation brings back; 0: it brings back each as it came
-	Import   string   // the subcommand of tools import that reads its requests
+	// Structured are the places where a request states the form of its answer, each as the path of a member: at most one
+	// of them in a request.
+	Structured [][]string
+	Hooked     []string // members of Reply.Head that hooks see
+	MaxBody    int      // how long a request may be, and how much a run may add to it
+	MaxName    int      // how long a name may be that a conversation brings back; 0: it brings back each as it came
+	Import     string   // the subcommand of tools import that reads its requests
 	// UnknownKey is what of the upstream's entry lets unknown types of parts pass.
 	UnknownKey string
 	// IDHeader is the header that names the run on failures; empty: HeaderRunID alone does.

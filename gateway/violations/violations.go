@@ -1,5 +1,5 @@
-// Package violations judges the arguments of a call: it lists what is wrong with them, each with its path
-// and its place in the raw completion, and refuses the call for it.
+// Package violations judges the arguments of a call, and an answer that is asked to be JSON: it lists what is wrong
+// with them, each with its path and its place in the raw completion, and refuses them for it.
 package violations
 
 import (
@@ -46,6 +46,17 @@ func pointer(path []string) string {
 	return argumentsPath + refusal.Pointer(path...)
 }
 
+// inOutput is the code of a fault in an answer that is asked to be JSON: it has members where a call has arguments.
+func inOutput(code refusal.Code) refusal.Code {
+	switch code {
+	case refusal.MissingArgument:
+		return refusal.MissingField
+	case refusal.UnexpectedArgument:
+		return refusal.UnexpectedField
+	}
+	return code
+}
+
 // boundaryMessage names the argument that is outside, and the boundary it must stay within.
 func boundaryMessage(path []string, outside *boundary.OutsideError) string {
 	return fmt.Sprintf("Argument %s is outside this project. %s", parser.Quote(strings.Join(path, ".")), outside.Reason)
@@ -76,16 +87,42 @@ func ReadArguments(tool *registry.Entry, arguments []byte, maxDepth int) (map[st
 	return object, OfArguments(tool, tool.Name(), Source{Arguments: arguments, Nowhere: true}, decode)
 }
 
+// OfOutput judges an answer that is asked to be JSON by the schema of its request. Offset is where its value, which
+// is strict JSON, begins in the completion. It refuses the answer, or returns nil.
+func OfOutput(by *schema.Schema, value []byte, offset int) error {
+	faults := by.JudgeAnswer(value, func() any { return parser.Decode(value) })
+	err := ofFaults(faults, Source{Arguments: value, Offset: offset}, func(f *schema.Violation) refusal.Violation {
+		return refusal.Violation{Code: inOutput(f.Code), Path: refusal.Pointer(f.Path...), Message: f.Message}
+	})
+	if err != nil {
+		err.Code = refusal.InvalidOutput
+		return err
+	}
+	return nil
+}
+
 // ofSchema refuses arguments for their faults by the schema of their tool; nil: there are none.
 func ofSchema(faults []schema.Violation, of Source) error {
+	err := ofFaults(faults, of, func(f *schema.Violation) refusal.Violation {
+		return refusal.Violation{Code: f.Code, Path: pointer(f.Path), Message: f.Message}
+	})
+	if err != nil {
+		return err
+	}
+	return nil
+}
+
+// ofFaults refuses a value for its faults by a schema, by the code of the first one as it is to be listed.
+func ofFaults(faults []schema.Violation, of Source, listed func(*schema.Violation) refusal.Violation) *refusal.Error {
 	if len(faults) == 0 {
 		return nil
 	}
 	positions := make([]parser.Position, len(faults))
 	violations := make([]refusal.Violation, len(faults))
-	for i, f := range faults {
+	for i := range faults {
+		f := &faults[i]
 		positions[i] = parser.Position{Path: f.Path, Part: positionParts[f.At]}
-		violations[i] = refusal.Violation{Code: f.Code, Path: pointer(f.Path), Message: f.Message}
+		violations[i] = listed(f)
 	}
 	of.offsets(violations, positions)
 	refusal.Sort(violations)

@@ -93,7 +93,7 @@ var codes = func() []string {
 	for _, c := range refusal.Codes() {
 		switch refusal.New(c, "").Stage {
 		case refusal.Schema, refusal.Permission, refusal.Project:
-			if c != refusal.UnknownTool && c != refusal.ToolQuarantined && c != refusal.ToolStarting && c != refusal.Stopped {
+			if c != refusal.UnknownTool && c != refusal.InvalidOutput && c != refusal.ToolQuarantined && c != refusal.ToolStarting && c != refusal.Stopped {
 				all = append(all, string(c))
 			}
 		}

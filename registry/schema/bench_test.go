@@ -44,7 +44,7 @@ func BenchmarkEvaluate(b *testing.B) {
 	b.Run("library", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if found := e.decide("web.search", args, false); found != nil {
+			if found := e.decide(ofArguments("web.search"), args, false); found != nil {
 				b.Fatal(found)
 			}
 		}

@@ -130,7 +130,7 @@ func TestMalformedValues(t *testing.T) {
 		"a float": 1.5, "an int": 1, "a number of astronomical size": json.Number("1e1000000"), "no number": json.Number("x"),
 		"an empty number": json.Number(""), "a long number": json.Number(strings.Repeat("1", 300)), "a byte string": []byte("x"), "too deep": deep,
 	} {
-		if found := e.decide("web.search", map[string]any{"a": v}, false); len(found) != 1 || found[0].Cause == nil {
+		if found := e.decide(ofArguments("web.search"), map[string]any{"a": v}, false); len(found) != 1 || found[0].Cause == nil {
 			t.Errorf("%s: found %v", why, found)
 		}
 	}

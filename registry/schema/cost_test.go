@@ -136,7 +136,7 @@ func TestMessagesAreBuiltOnce(t *testing.T) {
 	if len(found) != maxViolations || found[0].Path[0] != "recipeint" || !strings.HasSuffix(found[0].Message, `Did you mean "recipient"?`) {
 		t.Errorf("%d found, first %v", len(found), found[:1])
 	}
-	j := explanation{tool: "web.search", nodes: e.library().nodes}
+	j := explanation{words: ofArguments("web.search"), nodes: e.library().nodes}
 	if err := e.library().judge(args, 0, func(r *jsonschema.EvaluationResult) { j.value(r, e.library().root, args) }); err != nil {
 		t.Fatal(err)
 	}

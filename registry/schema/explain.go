@@ -16,7 +16,7 @@ const maxReportSteps = 600_000
 // never its sentences: each result has the title of the node that it is about (see builder), the
 // keywords that failed, and the results of the schemas inside.
 type explanation struct {
-	tool        string
+	words       *words
 	nodes       []*node
 	steps       int
 	path        []pathToken

@@ -70,7 +70,8 @@ type finding struct {
 	pointer string
 	by      *node
 	fault   faultKind
-	render  func(argument string) string
+	words   *words
+	render  func(place string) string
 	message string // "" until it is asked for
 }
 
@@ -101,7 +102,7 @@ func (f *finding) compare(o *finding) int {
 
 func (f *finding) text() string {
 	if f.message == "" {
-		f.message = f.render(argument(f.path))
+		f.message = f.render(f.words.place(f.path))
 	}
 	return f.message
 }

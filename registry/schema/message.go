@@ -13,10 +13,34 @@ import (
 // maxListed bounds how many expectations a message lists.
 const maxListed = 10
 
-// argument names a place of the arguments.
-func argument(path []pathToken) string {
+// words are those of a value that is judged, in messages.
+type words struct {
+	by, requires string // whose schema it is, within a sentence and at its beginning
+	root, member string // the value, and what is in it
+	again        string // how it is sent once more
+	whole        string // the value in its own sentences
+	less         string // what to do where it is too large
+	unable       string // what to do where it cannot be judged
+}
+
+// ofArguments are the words of the arguments of a call.
+func ofArguments(tool string) *words {
+	return &words{
+		by: tool, requires: tool, root: "The arguments object", member: "Argument", again: "Send the call again", whole: "The arguments",
+		less: "Send less in one call.", unable: "Use other values, or say what you cannot do.",
+	}
+}
+
+// ofAnswer are those of an answer that is asked to be JSON.
+var ofAnswer = &words{
+	by: "the schema", requires: "The schema", root: "The answer", member: "Member", again: "Send the answer again", whole: "The values of the answer",
+	less: "Send less in one answer.", unable: "Use other values.",
+}
+
+// place names a place of the value.
+func (w *words) place(path []pathToken) string {
 	if len(path) == 0 {
-		return "The arguments object"
+		return w.root
 	}
 	var b strings.Builder
 	for _, t := range path {
@@ -29,25 +53,25 @@ func argument(path []pathToken) string {
 			b.WriteString(t.name)
 		}
 	}
-	return "Argument " + lexical.Quote(b.String())
+	return w.member + " " + lexical.Quote(b.String())
 }
 
-func wrongTypeMessage(n *node, v any, argument string) string {
+func wrongTypeMessage(n *node, v any, place string) string {
 	found := kindOf(v)
 	if _, isNumber := v.(json.Number); isNumber && n.types&typeInteger != 0 {
 		found = "a number with a fraction"
 	}
-	return fmt.Sprintf("%s must be %s, not %s.", argument, n.types, found)
+	return fmt.Sprintf("%s must be %s, not %s.", place, n.types, found)
 }
 
-func missingMessage(n *node, name, argument, tool string) string {
+func missingMessage(n *node, name, place string, w *words) string {
 	want := ""
 	if p := n.declared(name); p != nil {
 		if d := describe(p, 0); d != "" {
 			want = ": " + d
 		}
 	}
-	return fmt.Sprintf("%s is missing. %s requires it%s.", argument, tool, want)
+	return fmt.Sprintf("%s is missing. %s requires it%s.", place, w.requires, want)
 }
 
 // declared finds the schema of a member, for a message only.
@@ -64,24 +88,24 @@ func (n *node) declared(name string) *node {
 	return nil
 }
 
-func unexpectedMessage(n *node, v map[string]any, name, argument, tool string, suggestions *memberSuggestions) string {
-	say := fmt.Sprintf("%s is not part of %s.", argument, tool)
+func unexpectedMessage(n *node, v map[string]any, name, place string, w *words, suggestions *memberSuggestions) string {
+	say := fmt.Sprintf("%s is not part of %s.", place, w.by)
 	if suggestion := suggestions.suggest(n, v, name); suggestion != "" {
 		return say + " Did you mean " + lexical.Quote(suggestion) + "?"
 	}
-	return say + " Send the call again without it."
+	return say + " " + w.again + " without it."
 }
 
-func invalidNameMessage(n *node, argument string) string {
+func invalidNameMessage(n *node, place string) string {
 	want := describe(n.propertyNames, 0)
 	if want == "" {
 		want = "another name"
 	}
-	return fmt.Sprintf("%s has a name that is not allowed. The name must be %s.", argument, want)
+	return fmt.Sprintf("%s has a name that is not allowed. The name must be %s.", place, want)
 }
 
 // requirement renders the requirement that a value failed, from the schema alone.
-func (n *node) requirement(v any, f faultKind, tool string) string {
+func (n *node) requirement(v any, f faultKind, by string) string {
 	switch f {
 	case faultNever:
 		return "cannot have a value here; leave it out"
@@ -122,17 +146,17 @@ func (n *node) requirement(v any, f faultKind, tool string) string {
 	case faultMaxProperties:
 		return fmt.Sprintf("must hold at most %s, not %d", plural(n.maxProperties, "member"), lengthOf(v))
 	case faultAnyOf:
-		return fmt.Sprintf("has none of the forms that %s allows%s", tool, forms(n.anyOf))
+		return fmt.Sprintf("has none of the forms that %s allows%s", by, forms(n.anyOf))
 	case faultOneOf:
-		return fmt.Sprintf("has none of the forms that %s allows%s", tool, forms(n.oneOf))
+		return fmt.Sprintf("has none of the forms that %s allows%s", by, forms(n.oneOf))
 	case faultOneOfMany:
-		return fmt.Sprintf("has more than one of the forms of which %s allows exactly one%s", tool, forms(n.oneOf))
+		return fmt.Sprintf("has more than one of the forms of which %s allows exactly one%s", by, forms(n.oneOf))
 	case faultNot:
-		return fmt.Sprintf("has a form that %s excludes%s", tool, forms([]*node{n.not}))
+		return fmt.Sprintf("has a form that %s excludes%s", by, forms([]*node{n.not}))
 	case faultThen:
-		return fmt.Sprintf("does not meet a condition that %s sets for such a value%s", tool, forms([]*node{n.thenSchema}))
+		return fmt.Sprintf("does not meet a condition that %s sets for such a value%s", by, forms([]*node{n.thenSchema}))
 	case faultElse:
-		return fmt.Sprintf("does not meet a condition that %s sets for such a value%s", tool, forms([]*node{n.elseSchema}))
+		return fmt.Sprintf("does not meet a condition that %s sets for such a value%s", by, forms([]*node{n.elseSchema}))
 	}
 	return "is not valid"
 }

@@ -94,7 +94,7 @@ func (e *evaluators) compare(raw []byte) (accepted bool, wrong string) {
 		return accepted, ""
 	}
 	if _, refused := e.plain.Judge(raw); accepted || refused {
-		found := e.decide("tool", v, refused)
+		found := e.decide(ofArguments("tool"), v, refused)
 		if accepted != (len(found) == 0) {
 			return accepted, fmt.Sprintf("the program says %v, kaptinlin/jsonschema %v", accepted, found)
 		}

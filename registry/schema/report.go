@@ -8,7 +8,7 @@ func (j *explanation) report(f finding) {
 	if j.exhausted() {
 		return
 	}
-	f.path, f.pointer = j.path, pointerOf(j.path)
+	f.words, f.path, f.pointer = j.words, j.path, pointerOf(j.path)
 	if j.spend(1 + len(f.pointer)/bytesWrittenPerStep) {
 		j.found.add(f)
 	}
@@ -22,25 +22,25 @@ func (j *explanation) reportMember(name string, f finding) {
 }
 
 func (j *explanation) wrongType(n *node, v any) {
-	j.report(finding{code: refusal.WrongType, at: Value, by: n, render: func(argument string) string { return wrongTypeMessage(n, v, argument) }})
+	j.report(finding{code: refusal.WrongType, at: Value, by: n, render: func(place string) string { return wrongTypeMessage(n, v, place) }})
 }
 
 func (j *explanation) invalid(n *node, v any, f faultKind) {
-	j.report(finding{code: refusal.InvalidValue, at: Value, by: n, fault: f, render: func(argument string) string {
-		return argument + " " + n.requirement(v, f, j.tool) + "."
+	j.report(finding{code: refusal.InvalidValue, at: Value, by: n, fault: f, render: func(place string) string {
+		return place + " " + n.requirement(v, f, j.words.by) + "."
 	}})
 }
 
 func (j *explanation) missing(n *node, name string) {
-	j.reportMember(name, finding{code: refusal.MissingArgument, at: Parent, by: n, render: func(argument string) string { return missingMessage(n, name, argument, j.tool) }})
+	j.reportMember(name, finding{code: refusal.MissingArgument, at: Parent, by: n, render: func(place string) string { return missingMessage(n, name, place, j.words) }})
 }
 
 func (j *explanation) unexpected(n *node, v map[string]any, name string) {
-	j.reportMember(name, finding{code: refusal.UnexpectedArgument, at: Name, by: n, render: func(argument string) string { return unexpectedMessage(n, v, name, argument, j.tool, &j.suggestions) }})
+	j.reportMember(name, finding{code: refusal.UnexpectedArgument, at: Name, by: n, render: func(place string) string { return unexpectedMessage(n, v, name, place, j.words, &j.suggestions) }})
 }
 
 func (j *explanation) invalidName(n *node, name string) {
-	j.reportMember(name, finding{code: refusal.InvalidValue, at: Value, by: n, fault: faultName, render: func(argument string) string { return invalidNameMessage(n, argument) }})
+	j.reportMember(name, finding{code: refusal.InvalidValue, at: Value, by: n, fault: faultName, render: func(place string) string { return invalidNameMessage(n, place) }})
 }
 
 // result returns the findings with their messages.

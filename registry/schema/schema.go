@@ -240,9 +240,18 @@ var (
 	errNoReason     = errors.New("kaptinlin/jsonschema refuses and names no place")
 )
 
-// Judge gives every violation of a value, or nil. raw is the value as strict JSON; decode returns it
-// decoded, and is only called where the program of a plain schema does not accept it.
+// Judge gives every violation of the arguments of a tool, or of its result, or nil. raw is the value as strict JSON;
+// decode returns it decoded, and is only called where the program of a plain schema does not accept it.
 func (s *Schema) Judge(tool string, raw []byte, decode func() any) []Violation {
+	return s.judge(func() *words { return ofArguments(tool) }, raw, decode)
+}
+
+// JudgeAnswer is Judge for an answer of a model that is asked to be JSON.
+func (s *Schema) JudgeAnswer(raw []byte, decode func() any) []Violation {
+	return s.judge(func() *words { return ofAnswer }, raw, decode)
+}
+
+func (s *Schema) judge(in func() *words, raw []byte, decode func() any) []Violation {
 	refused := false
 	if s.plain != nil {
 		var accepted bool
@@ -250,30 +259,30 @@ func (s *Schema) Judge(tool string, raw []byte, decode func() any) []Violation {
 			return nil
 		}
 	}
-	return s.decide(tool, decode(), refused)
+	return s.decide(in(), decode(), refused)
 }
 
 // decide asks the library. Where the program of the schema has refused the value, the library confirms
 // it: if it does not, the value is refused all the same.
-func (s *Schema) decide(tool string, v any, refused bool) []Violation {
+func (s *Schema) decide(w *words, v any, refused bool) []Violation {
 	whole := func(message string, cause error) []Violation {
 		return []Violation{{Code: refusal.InvalidValue, Message: message, Cause: cause}}
 	}
 	if !wellFormed(v, 1) {
-		return whole("The arguments hold a value that cannot be checked: a number out of range, or too many levels.", errMalformed)
+		return whole(w.whole+" hold a value that cannot be checked: a number out of range, or too many levels.", errMalformed)
 	}
 	library := s.library()
-	unchecked := "The arguments cannot be checked for " + tool + ". Use other values, or say what you cannot do."
+	unchecked := w.whole + " cannot be checked for " + w.by + ". " + w.unable
 	if library.err != nil {
 		return whole(unchecked, library.err)
 	}
-	tooLarge := "The arguments are too large to be checked for " + tool + ". Send less in one call."
+	tooLarge := w.whole + " are too large to be checked for " + w.by + ". " + w.less
 	steps := library.root.costOf(v)
 	if steps > maxSteps {
 		return whole(tooLarge, errTooManySteps)
 	}
 	valid := false
-	j := explanation{tool: tool, nodes: library.nodes}
+	j := explanation{words: w, nodes: library.nodes}
 	err := library.judge(v, steps, func(r *jsonschema.EvaluationResult) {
 		if valid = r.IsValid(); !valid {
 			j.value(r, library.root, v)
@@ -283,7 +292,7 @@ func (s *Schema) decide(tool string, v any, refused bool) []Violation {
 	case err != nil:
 		return whole(unchecked, err)
 	case valid && refused:
-		return whole("The two checks of the arguments of "+tool+" disagree, so they are refused. Use other values, or say what you cannot do.", errDisagree)
+		return whole(w.whole+" are refused, since the two checks of them by "+w.by+" disagree. "+w.unable, errDisagree)
 	case valid:
 		return nil
 	case j.exhausted():
@@ -292,5 +301,5 @@ func (s *Schema) decide(tool string, v any, refused bool) []Violation {
 	if found := j.result(); len(found) > 0 {
 		return found
 	}
-	return whole("The arguments do not match the schema of "+tool+".", errNoReason)
+	return whole(w.whole+" do not match what "+w.by+" allows.", errNoReason)
 }

@@ -62,6 +62,7 @@ type testCase struct {
 	choice  string
 	only    string // the tool that alone may be chosen
 	single  bool
+	output  string        // json_object, or the schema of the answer; empty: it may be prose
 	differs bool          // a stream may have another verdict
 	beat    time.Duration // how long a stream is silent before a sign of life; 0: usual
 	replies []reply
@@ -177,6 +178,9 @@ func (c *testCase) read(word, rest string) error {
 	case "single":
 		c.single = true
 		return nil
+	case "output":
+		c.output = rest
+		return nil
 	case "differs":
 		c.differs = true
 		return nil
@@ -239,6 +243,14 @@ func (f *file) write(t *testing.T, found map[string][]string) {
 	}
 }
 
+// format is the form that the answer is asked to have, as most APIs write it.
+func (c *testCase) format() string {
+	if c.output == "json_object" {
+		return `{"type":"json_object"}`
+	}
+	return `{"type":"json_schema","schema":` + c.output + `}`
+}
+
 // setRule sets a rule of a case.
 func setRule(r *upstream.Rules, rule string) error {
 	name, value, _ := strings.Cut(rule, "=")
@@ -250,6 +262,8 @@ func setRule(r *upstream.Rules, rule string) error {
 		r.Protocol = upstream.Protocol(value)
 	case "call_format":
 		r.CallFormat = upstream.Presentation(value)
+	case "structured_output":
+		r.StructuredOutput = upstream.Treatment(value)
 	case "native_prose":
 		r.NativeProse = upstream.Treatment(value)
 	case "parallel":

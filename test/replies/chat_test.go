@@ -33,6 +33,11 @@ func (chatWire) request(c *testCase) string {
 	if c.single {
 		more += `,"parallel_tool_calls":false`
 	}
+	if c.output == "json_object" {
+		more += `,"response_format":{"type":"json_object"}`
+	} else if c.output != "" {
+		more += `,"response_format":{"type":"json_schema","json_schema":{"name":"answer","strict":true,"schema":` + c.output + `}}`
+	}
 	return `{"model":"chat","messages":[{"role":"user","content":"hi"}]` + more
 }
 

@@ -24,6 +24,7 @@
 //	people                web_search asks people first, and nobody answers
 //	tools NAME …          that the request offers; without it, web_search and time_now; none: it has none
 //	choice auto|none|required|only NAME|NAME
+//	output SCHEMA         that the answer is to be JSON by; json_object: any object
 //	single                at most one call in a turn
 //	differs               a stream may have another verdict than the same reply whole
 //	as WORD …             deviations of the envelope, see the printers; on all: no_type and plain (the

@@ -34,6 +34,9 @@ func (inventedWire) request(c *testCase) string {
 	if c.single {
 		more += `,"single":true`
 	}
+	if c.output != "" {
+		more += `,"form":` + c.format()
+	}
 	return `{"model":"invented","turns":[{"by":"user","say":"hi"}]` + more
 }
 

@@ -35,6 +35,9 @@ func (messagesWire) request(c *testCase) string {
 	case c.choice != "" || c.single:
 		more += `,"tool_choice":{"type":` + quoted(kind) + one + `}`
 	}
+	if c.output != "" {
+		more += `,"output_config":{"format":` + c.format() + `}`
+	}
 	return `{"model":"messages","max_tokens":100,"messages":[{"role":"user","content":"hi"}]` + more
 }
 

@@ -36,6 +36,9 @@ func (responsesWire) request(c *testCase) string {
 	if c.single {
 		more += `,"parallel_tool_calls":false`
 	}
+	if c.output != "" {
+		more += `,"text":{"format":` + c.format() + `}`
+	}
 	return `{"model":"responses","input":"hi"` + more
 }
 

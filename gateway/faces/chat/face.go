@@ -17,7 +17,7 @@ var Wire turns.Leader = wire{}
 
 var spec = &turns.Spec{
 	Wire: upstream.ChatWire, Rows: []*turns.Row{rowText, rowRefusal, rowSpeech, rowThought, rowCall, rowOther, rowLegacy},
-	Own: ownMembers, Forwarded: forwardedMembers, Hooked: []string{"citations"}, MaxBody: maxBodyBytes, MaxName: 64, Import: "openai",
+	Own: ownMembers, Forwarded: forwardedMembers, Hooked: []string{"citations"}, Structured: [][]string{{"response_format"}}, MaxBody: maxBodyBytes, MaxName: 64, Import: "openai",
 }
 
 // Spec is of turns.Wire.

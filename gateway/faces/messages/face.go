@@ -20,7 +20,7 @@ var spec = &turns.Spec{
 	Wire: upstream.MessagesWire, Rows: []*turns.Row{&rowText.Row, &rowCall.Row, &rowThinking.Row},
 	Own: ownMembers, Forwarded: [][]string{forwardedMembers}, Switches: switches, Hooked: madeUp, MaxBody: maxBodyBytes, Import: "anthropic",
 	UnknownKey: "messages: {unknown_blocks: pass}", IDHeader: headerRequestID, Count: &turns.Count{Endpoint: upstream.CountTokens, Answer: count},
-	Ordered: true, HidesThoughtsInRuns: true,
+	Structured: [][]string{{"output_config", "format"}, {"output_format"}}, Ordered: true, HidesThoughtsInRuns: true,
 }
 
 // Spec is of turns.Wire.

@@ -20,7 +20,7 @@ type wire struct{ ledger *ledger }
 var spec = &turns.Spec{
 	Wire: upstream.ResponsesWire, Rows: []*turns.Row{&rowMessage.Row, &rowRefusal.Row, &rowFunction.Row},
 	Own: ownMembers, Forwarded: [][]string{forwardedMembers}, MaxBody: maxBodyBytes, MaxName: 64, Import: "responses", UnknownKey: "responses: {unknown_items: pass}",
-	Count: &turns.Count{Endpoint: upstream.InputTokens, Answer: count}, Ordered: true,
+	Count: &turns.Count{Endpoint: upstream.InputTokens, Answer: count}, Structured: [][]string{{"text", "format"}}, Ordered: true,
 }
 
 // Spec is of turns.Wire.

@@ -2,7 +2,7 @@
 // The table of replies runs on it beside the real ones.
 //
 // A request has turns, {"by":"user"|"model"|"tool","say":text} with calls of a model and the ref that a tool answers, tools
-// {"name","about","input"}, tool_choice (auto, none, required, {"call":name} or {"only":[names]}), single and stream. A reply is
+// {"name","about","input"}, tool_choice (auto, none, required, {"call":name} or {"only":[names]}), single, form {"type","schema"} and stream. A reply is
 // {"id","model","parts":[…],"end":"done"|"calls"|"length"|"filter","usage":{"in","out"}}. Its parts are {"text"}, {"thought"}
 // and {"call":name,"ref","input":text}. A stream has the head, then of each part {"begin":part}, whose text is empty,
 // {"more":text} and {"stop":true}, and then the end. {"error":{"code","message"}} stands in the place of any of them.
@@ -31,8 +31,8 @@ var Wire turns.Wire = wire{}
 
 // Spec is the wire as data. It is asked where upstreams are asked for chat completions: package upstream knows no fourth wire.
 var Spec = &turns.Spec{
-	Wire: upstream.ChatWire, Rows: []*turns.Row{rowText, rowThought, rowCall}, Own: []string{"model", "turns", "tools", "tool_choice", "single", "stream"},
-	MaxBody: 1 << 20, MaxName: 64, Import: "openai", Ordered: true,
+	Wire: upstream.ChatWire, Rows: []*turns.Row{rowText, rowThought, rowCall}, Own: []string{"model", "turns", "tools", "tool_choice", "single", "form", "stream"},
+	MaxBody: 1 << 20, MaxName: 64, Import: "openai", Structured: [][]string{{"form"}}, Ordered: true,
 }
 
 // Spec is of turns.Wire.
