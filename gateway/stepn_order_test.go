@@ -99,7 +99,7 @@ func at(row string) int {
 // is added is put to the test of order.
 func TestFaultsCoverThePipeline(t *testing.T) {
 	for _, row := range gateway.Rows() {
-		if at(row) < 0 && row != "checkText" && row != "checkOutput" { // which no call comes to: TestSN56Texts and TestStructuredOutputOrder have them
+		if at(row) < 0 && row != "checkText" && row != "checkOutput" { // which no call comes to: TestSN56Texts and TestSN60StructuredOutput have them
 			t.Errorf("no fault is at %s", row)
 		}
 	}

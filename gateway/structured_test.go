@@ -4,14 +4,10 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/calls"
-	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
-	"github.com/callgate/callgate/store"
 )
 
 // TestStructuredOutput: the JSON that an answer is asked to be is judged by the schema once it was read, before hooks see
@@ -58,27 +54,35 @@ func TestStructuredOutput(t *testing.T) {
 	}
 }
 
-// TestStructuredOutputOrder: the step is in no test of order, since no call comes to it. It stands behind the constraints,
-// and before the log.
-func TestStructuredOutputOrder(t *testing.T) {
-	j := &journal{}
-	k := kernelOf(t, state(t, "../configs/callgate.yaml"), calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j}, Engine: &engine{}, Store: store.NewMemory(time.Now)})
-	a := admit(t, k, gateway.Request{})
-	by, _, err := a.AnswerSchema([]byte(`{"type":"object"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	in := gateway.Input{Completion: []byte(`[]`), TextOnly: true, Output: by}
-	called := a.WithConstraints(gateway.Constraints{RefuseText: refusal.New(refusal.ToolChoiceViolated, "m")})
-	if r := called.Judge(context.Background(), gateway.ModeEnforce, in).Refusal(); r == nil || r.Code != refusal.ToolChoiceViolated {
-		t.Errorf("where a call is required: %v", r)
-	}
-	if r := a.Judge(context.Background(), gateway.ModeEnforce, in).Refusal(); r == nil || r.Code != refusal.InvalidOutput {
-		t.Errorf("found %v", r)
-	}
-	j.fail(true)
-	in.Completion = []byte(`{}`)
-	if r := a.Judge(context.Background(), gateway.ModeEnforce, in).Refusal(); r == nil || r.Code != refusal.AuditUnavailable {
-		t.Errorf("where nothing can be recorded: %v", r)
+// TestSN60StructuredOutput: an answer that is not by its schema is refused behind the checks of the stage schema for calls
+// beside it, and before those of the stage permission. The step is in no test of order, since no call comes to it.
+func TestSN60StructuredOutput(t *testing.T) {
+	of := orderConfigs(t)
+	for name, c := range map[string]struct {
+		said string
+		call attempt
+		want refusal.Code
+	}{
+		"right":                                {`{}`, attempt{}, ""},
+		"wrong":                                {`[]`, attempt{}, refusal.InvalidOutput},
+		"wrong, beside a wrong answer":         {`[]`, attempt{state: "call_none"}, refusal.InvalidValue},
+		"wrong, beside a call that may not be": {`[]`, attempt{amount: 1000}, refusal.InvalidOutput},
+		"wrong, and nothing can be recorded":   {`[]`, attempt{silent: true}, refusal.InvalidOutput},
+		"right, and nothing can be recorded":   {`{}`, attempt{silent: true}, refusal.AuditUnavailable},
+	} {
+		w := c.call.meet(t, of)
+		a, err := w.kernel.Admit(context.Background(), w.request())
+		if err != nil {
+			t.Fatal(err)
+		}
+		by, _, err := a.AnswerSchema([]byte(`{"type":"object"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := a.Judge(context.Background(), gateway.ModeCall, gateway.Input{Completion: []byte(c.said), TextOnly: true, Output: by}, w.input())
+		if r := d.Refusal(); c.want == "" && r != nil || c.want != "" && (r == nil || r.Code != c.want) {
+			t.Errorf("%s: %v", name, r)
+		}
+		d.Release()
 	}
 }

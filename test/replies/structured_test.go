@@ -26,21 +26,21 @@ type structured struct {
 }
 
 // asks is the case of a request that asks for JSON by a schema.
-func (s *structured) asks(rules ...string) *testCase {
-	c := &testCase{name: s.ID, rules: rules, output: string(s.Schema)}
+func (s *structured) asks() *testCase {
+	c := &testCase{name: s.ID, output: string(s.Schema)}
 	if s.Schema == nil {
 		c.output = "json_object"
 	}
 	return c
 }
 
-// judged is a gateway that serves a script, by some rules.
-func judged(t *testing.T, rules ...string) *gate {
+// judged is a gateway that serves a script, as a case says.
+func judged(t *testing.T, c testCase) *gate {
 	t.Helper()
 	var g *gate
 	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.serve(w, r) }))
 	t.Cleanup(model.Close)
-	g = open(t, &testCase{rules: rules}, model.URL)
+	g = open(t, &c, model.URL)
 	return g
 }
 
@@ -89,7 +89,7 @@ func isValid(t reporter, schema, answer []byte) bool {
 // a stream, and not a byte of it is sent; and what is right passes as it is. A refused one is asked for again, and the
 // right one passes then.
 func TestStructured(t *testing.T) {
-	once, again := judged(t), judged(t, "repairs=1")
+	once, again := judged(t, testCase{}), judged(t, testCase{rules: []string{"repairs=1"}})
 	right, wrong := 0, 0
 	for _, s := range corpora.Lines[structured](t, corpora.Testdata("own", "structured.jsonl")) {
 		c := s.asks()
@@ -173,7 +173,7 @@ func TestRecordedStructured(t *testing.T) {
 	}
 	all := corpora.Lines[recorded](t, corpora.Path(t, corpus, "exchanges.jsonl"))
 	all = append(all, corpora.Lines[recorded](t, corpora.Path(t, corpus, "sse_streams", "index.jsonl"))...)
-	g := judged(t)
+	g := judged(t, testCase{})
 	asked, texts, streams := 0, 0, 0
 	of := map[string]wire{"anthropic": messagesWire{}, "openai-responses": responsesWire{}}
 	for i := range all {
@@ -227,7 +227,7 @@ func TestStructuredIsValid(outer *testing.T) {
 			right = append(right, s)
 		}
 	}
-	g := judged(outer)
+	g := judged(outer, testCase{})
 	pieces := []string{"", "", ",", ":", "{", "}", "[", "]", `"`, "0", "-1", "1.5", "null", "true", `"a"`, `"x":1,`, `"name":"b",`, "[]", "{}", " ", "e", "\\"}
 	rapid.Check(outer, func(t *rapid.T) {
 		s := rapid.SampledFrom(right).Draw(t, "right")
@@ -248,10 +248,22 @@ func TestStructuredIsValid(outer *testing.T) {
 	})
 }
 
+// TestStructuredPrompt: a model whose calls are text is told that an answer may be JSON where it must be.
+func TestStructuredPrompt(t *testing.T) {
+	g := judged(t, testCase{on: []string{"chat"}, rules: []string{"protocol=text"}})
+	for output, want := range map[string]string{"": "Text holds no JSON.", "json_object": "answer with the JSON that is asked for"} {
+		c := testCase{name: output, output: output, tools: offered, replies: []reply{answersWith(`{}`)}}
+		g.ask(t.Context(), t, &c, chatWire{}, false, says(&c, chatWire{}, form{}))
+		if len(g.asked) != 1 || !strings.Contains(g.asked[0], want) || strings.Contains(g.asked[0], "{text}") || strings.Contains(g.asked[0], "Text holds no JSON.") != (output == "") {
+			t.Errorf("%q: found %s", output, g.asked)
+		}
+	}
+}
+
 // TestUnjudgedSchemas: a request is refused whose schema cannot be judged, or that does not say what it asks for, before
 // the model is asked; with the place in the request, and the setting that lets it pass.
 func TestUnjudgedSchemas(t *testing.T) {
-	strict, lax := judged(t), judged(t, "structured_output=pass")
+	strict, lax := judged(t, testCase{}), judged(t, testCase{rules: []string{"structured_output=pass"}})
 	chat, messages, responses := chatWire{}, messagesWire{}, responsesWire{}
 	for name, c := range map[string]struct {
 		on    wire
