@@ -243,3 +243,32 @@ func BenchmarkWith(b *testing.B) {
 		}
 	}
 }
+
+// TestAnswerSchema: an answer may have what its schema does not rule out, whatever the same text is as the schema of arguments.
+func TestAnswerSchema(t *testing.T) {
+	r := base(t)
+	const more = `{"path":"a","more":1}`
+	decode := func() any { return map[string]any{"path": "a", "more": true} }
+	for _, of := range []*Registry{r, nil, {}} {
+		s, faults := of.AnswerSchema([]byte(searchSchema))
+		if len(faults) > 0 || s.JudgeAnswer([]byte(more), decode) != nil || len(s.JudgeAnswer([]byte(`{"path":1}`), func() any { return map[string]any{"path": true} })) != 1 {
+			t.Errorf("found %v", faults)
+		}
+	}
+	first, _ := r.AnswerSchema([]byte(searchSchema))
+	with, _, err := r.With([]Brought{{Name: "a", InputSchema: []byte(searchSchema)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, _ := with.Lookup("a")
+	if again, _ := r.AnswerSchema([]byte(searchSchema)); again != first || e.input == first || len(e.Evaluate(map[string]any{"path": "a", "more": true})) == 0 {
+		t.Error("what a schema is for is not told apart, or it is compiled twice")
+	}
+	// What is cured states no more than before, and what cannot be judged is said.
+	if s, faults := r.AnswerSchema([]byte(`{"type":"object","example":{},"properties":{"a":{"type":"object"}}}`)); len(faults) > 0 || s.JudgeAnswer([]byte(`{"a":{"b":1}}`), decode) != nil {
+		t.Errorf("found %v", faults)
+	}
+	if s, faults := r.AnswerSchema([]byte(`{"properties":{"a":{"pattern":"(?!a)"}}}`)); s != nil || len(faults) != 1 || faults[0].Pointer != "/properties/a/pattern" {
+		t.Errorf("found %v", faults)
+	}
+}
