@@ -31,6 +31,10 @@ func TestRealOutputs(t *testing.T) {
 				t.Errorf("%s: a call", o.ID)
 			}
 			verdicts[got]++
+			asked, _ := verdict(parser.ParseStructured([]byte(o.Raw), false, parser.Options{TextOnly: true}))
+			if (asked == "text") != (json.Valid([]byte(o.Raw)) && got != "duplicate_key") {
+				t.Errorf("%s: where JSON is asked for, it is %s", o.ID, asked)
+			}
 			if o.Shape == "json_object_only" {
 				objects++
 				if json.Valid([]byte(o.Raw)) && got != "not_a_tool_call" && got != "duplicate_key" {
@@ -93,6 +97,10 @@ func TestMalformedLLMJSON(t *testing.T) {
 	for _, b := range all {
 		in := []byte(`{"tool":{"name":"a","arguments":{"v":` + b.Raw + `}}}`)
 		got, _ := verdict(parser.Parse(in, false, parser.Options{}))
+		asked, _ := verdict(parser.ParseStructured([]byte(b.Raw), false, parser.Options{TextOnly: true}))
+		if (asked == "text") != (b.StrictJSON == "valid") {
+			t.Errorf("%d: where JSON is asked for, %q is %s; want %s", b.ID, b.Raw, asked, b.StrictJSON)
+		}
 		ok := false
 		switch b.StrictJSON {
 		case "valid":

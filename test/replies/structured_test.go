@@ -248,6 +248,22 @@ func TestStructuredIsValid(outer *testing.T) {
 	})
 }
 
+// TestStructuredChoices: each of several answers is judged.
+func TestStructuredChoices(t *testing.T) {
+	g := judged(t, testCase{})
+	for second, code := range map[string]string{`{}`: "", `{`: "malformed_json"} {
+		c := testCase{name: second, output: "json_object"}
+		got, body := g.ask(t.Context(), t, &c, moreOf{chatWire{}, `"n":2`}, false, func(_ int, to http.ResponseWriter, _ *http.Request) {
+			to.Header().Set("Content-Type", "application/json")
+			_, _ = to.Write([]byte(`{"id":"c","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"{}"},"finish_reason":"stop"},` +
+				`{"index":1,"message":{"role":"assistant","content":` + quoted(second) + `},"finish_reason":"stop"}]}`))
+		})
+		if got.code != code || code == "" && strings.Count(body.Body.String(), `"content":"{}"`) != 2 {
+			t.Errorf("%s: found %s", second, body.Body)
+		}
+	}
+}
+
 // TestStructuredPrompt: a model whose calls are text is told that an answer may be JSON where it must be.
 func TestStructuredPrompt(t *testing.T) {
 	g := judged(t, testCase{on: []string{"chat"}, rules: []string{"protocol=text"}})
