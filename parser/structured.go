@@ -24,7 +24,8 @@ func ParseStructured(completion []byte, truncated bool, options Options) Result 
 		f := in.decide(&fault{offset: in.length, code: refusal.EmptyOutput})
 		return Result{Refusal: f.ofStructured(in, o)}
 	}
-	open, ok := r.b[start], false
+	open := r.b[start]
+	var ok bool
 	var called *fault
 	switch {
 	case open == '{' && o.TextOnly:
@@ -68,7 +69,7 @@ func ParseStructured(completion []byte, truncated bool, options Options) Result 
 
 // ofStructured turns a fault of a structured output into what goes back.
 func (f *fault) ofStructured(in input, o Options) *refusal.Error {
-	message := ""
+	var message string
 	switch f.code {
 	case refusal.EmptyOutput:
 		message = "The answer is empty. Send the JSON that is asked for."
