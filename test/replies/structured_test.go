@@ -99,7 +99,10 @@ func TestStructured(t *testing.T) {
 		} else {
 			wrong++
 		}
-		for _, w := range wires {
+		for j, w := range wires {
+			if testing.Short() && (i+j)%len(wires) != 0 {
+				continue // one API a row
+			}
 			for _, f := range []form{{}, {size: 7}} {
 				got, body := once.ask(t.Context(), t, c, w, f.size > 0, says(c, w, f))
 				switch {
