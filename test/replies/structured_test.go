@@ -87,9 +87,9 @@ func isValid(t reporter, schema, answer []byte) bool {
 
 // TestStructured: of an answer that is asked to be JSON, what is not by the schema is refused on every API, whole and as
 // a stream, and not a byte of it is sent; and what is right passes as it is. A refused one is asked for again, and the
-// right one passes then.
+// right one passes then. With structured_output: pass each answer is what it is where nothing is asked for.
 func TestStructured(t *testing.T) {
-	once, again := judged(t, testCase{}), judged(t, testCase{rules: []string{"repairs=1"}})
+	once, again, passing := judged(t, testCase{}), judged(t, testCase{rules: []string{"repairs=1"}}), judged(t, testCase{rules: []string{"structured_output=pass"}})
 	right, wrong := 0, 0
 	for i, s := range corpora.Lines[structured](t, corpora.Testdata("own", "structured.jsonl")) {
 		c := s.asks()
@@ -120,6 +120,13 @@ func TestStructured(t *testing.T) {
 			if got, _ := again.ask(t.Context(), t, &twice, w, i%2 == 0, says(&twice, w, form{size: 7})); got.text != s.Right || got.asked != 2 || got.told != s.Code {
 				t.Errorf("%s: %s, asked again: found %s", s.ID, w.name, got.String())
 			}
+		}
+		w := wires[i%len(wires)]
+		prose := *c
+		prose.output = ""
+		passes, _ := passing.ask(t.Context(), t, c, w, i%2 == 0, says(c, w, form{size: 7}))
+		if want, _ := once.ask(t.Context(), t, &prose, w, i%2 == 0, says(&prose, w, form{size: 7})); passes.String() != want.String() {
+			t.Errorf("%s: %s, where it passes: found %s, want %s", s.ID, w.name, passes.String(), want.String())
 		}
 		if s.Code == "" && !isAnnotated(s.Schema) && !isValid(t, s.Schema, []byte(s.Answer)) {
 			t.Errorf("%s: an answer passes that is not valid", s.ID)
