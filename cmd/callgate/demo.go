@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -17,33 +16,30 @@ import (
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/cli"
-	"github.com/callgate/callgate/internal/input"
 	"github.com/callgate/callgate/internal/oserr"
 	"github.com/callgate/callgate/internal/terminal"
 )
 
 func newDemo(e env) *cobra.Command {
-	var all bool
+	var asJSON bool
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "A short guided tour",
-		Long: `Send ten completions of a model through the whole gateway, on the built-in
-configuration: judge, write to the audit log, execute. Each is shown with its
-verdict and with what the model would read. The demo works in a folder of its
-own, which it removes.
+		Long: `Send twelve completions of a model through the whole gateway, on the built-in
+configuration: judge, write to the audit log, execute. Each has a line with its
+verdict; --json has the completions and what the model would read. The demo works in
+a folder of its own, which it removes.
 
-On a terminal it has three screens, and waits for the Enter key between them; --all
-shows everything at once. Without a terminal there is no pause, and no color; nor is
-there color with NO_COLOR set, or TERM=dumb.`,
-		Example: "  callgate demo\n  callgate demo --all | less",
+Verdicts are in color on a terminal, unless NO_COLOR is set, or TERM=dumb.`,
+		Example: "  callgate demo\n  callgate demo --json | less",
 		Args:    cobra.NoArgs,
-		RunE:    func(c *cobra.Command, _ []string) error { return runDemo(c.Context(), e, all) },
+		RunE:    func(c *cobra.Command, _ []string) error { return runDemo(c.Context(), e, asJSON) },
 	}
-	c.Flags().BoolVar(&all, "all", false, "do not wait between the screens")
+	c.Flags().BoolVar(&asJSON, "json", false, "print each exchange whole, as a line of JSON")
 	return c
 }
 
-func runDemo(ctx context.Context, e env, all bool) (err error) {
+func runDemo(ctx context.Context, e env, asJSON bool) (err error) {
 	dir, err := os.MkdirTemp("", "callgate-demo-")
 	if err != nil {
 		return fmt.Errorf("cannot make a folder for the demo: %w", oserr.Reason(err))
@@ -57,34 +53,39 @@ func runDemo(ctx context.Context, e env, all bool) (err error) {
 	if err != nil {
 		return err
 	}
-	color := terminal.Colorizer(terminal.Colorful(terminalOf(e.Stdout)))
-	steps := demo{Out: e.Stdout, Color: color, Executor: r.Executor}
-	if !all && terminal.IsTerminal(terminalOf(e.Stdout)) && terminal.IsTerminal(e.Stdin) {
-		steps.Pause = waitForEnter(e, bufio.NewReader(input.ContextReader(ctx, io.NopCloser(e.Stdin))))
+	var exchanges []demoExchange
+	for _, s := range demoSteps() {
+		var x demoExchange
+		if x, err = s.send(ctx, r.Executor); err != nil {
+			break
+		}
+		exchanges = append(exchanges, x)
 	}
-	if err := errors.Join(steps.Run(ctx), r.Close()); err != nil {
+	if err := errors.Join(err, r.Close()); err != nil {
 		return err
 	}
 	report, err := audit.Verify(filepath.Join(dir, "audit.jsonl"))
 	if err != nil {
 		return cli.InternalError{Err: errors.New("the audit log of the demo does not verify")}
 	}
-	fmt.Fprintf(e.Stdout, "%s %d records, each with the hash of the one before; the chain holds.\n", color(terminal.Bold, "The audit log:"), report.Records)
-	fmt.Fprintf(e.Stdout, "Next: echo '%s' | callgate call\n", firstCompletion())
-	return nil
-}
-
-// waitForEnter waits for a line of somebody at the terminal. At the end of the input it waits no more.
-func waitForEnter(e env, in *bufio.Reader) func() error {
-	return func() error {
-		fmt.Fprint(e.Stderr, "-- Enter: continue --")
-		_, err := in.ReadString('\n')
-		fmt.Fprint(e.Stderr, "\n")
-		if err == io.EOF {
-			err = nil
+	if asJSON {
+		for _, x := range exchanges {
+			line, err := cli.JSONLine(x)
+			if err != nil {
+				return err
+			}
+			if _, err := e.Stdout.Write(line); err != nil {
+				return err
+			}
 		}
-		return err
+		return nil
 	}
+	color := terminal.Colorizer(terminal.Colorful(terminalOf(e.Stdout)))
+	printExchanges(e.Stdout, color, exchanges)
+	fmt.Fprintf(e.Stdout, "\n%s %d records, each with the hash of the one before; the chain holds.\n", color(terminal.Bold, "The audit log:"), report.Records)
+	fmt.Fprintln(e.Stdout, "What the model sent and read: callgate demo --json")
+	fmt.Fprintf(e.Stdout, "%s callgate init mine && cd mine && callgate serve   (console: http://%s/console)\n", color(terminal.Bold, "Next:"), loaded.Server.AdminListen)
+	return nil
 }
 
 // terminalOf is what a writer of ours writes to.

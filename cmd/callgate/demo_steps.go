@@ -1,94 +1,154 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/internal/terminal"
 )
 
-// demoStep is one completion of the demo, and how often it is sent.
+// demoStep is one completion of the demo, and how often it is sent at most.
 type demoStep struct {
 	title, completion string
 	times             int
 }
 
-// demoSteps are the demo. Each but the first two fails in one way; the last is
-// sent until the limit of its agent is reached.
+// demoSteps are the demo. Those after the first three fail in one way each. The last is sent until
+// the limit of its agent is reached, which takes more calls the slower the machine is.
 func demoSteps() []demoStep {
 	return []demoStep{
 		{"A strict tool call runs", `{"tool":{"name":"web.search","arguments":{"query":"agent memory","num_results":1}}}`, 1},
 		{"Plain text passes unchanged", "The answer needs no tool.", 1},
+		{"A refund that the policy's condition allows", `{"tool":{"name":"payments.refund","arguments":{"payment_id":"pay_4f9c21","amount":40,"currency":"EUR"}}}`, 1},
+		{"A refund beyond it", `{"tool":{"name":"payments.refund","arguments":{"payment_id":"pay_4f9c21","amount":900,"currency":"EUR"}}}`, 1},
 		{"A code fence around the call", "```json\n{\"tool\":{\"name\":\"time.now\",\"arguments\":{}}}\n```", 1},
-		{"Prose around the call", "Sure, let me look.\n" + `{"tool":{"name":"time.now","arguments":{}}}`, 1},
-		{"A name that is nearly right", `{"tool":{"name":"web_search","arguments":{"query":"agent memory"}}}`, 1},
+		{"Two names in one call", `{"tool":{"name":"time.now","name":"files.delete","arguments":{}}}`, 1},
+		{"A name that is nearly right", `{"tool":{"name":"time_now","arguments":{}}}`, 1},
 		{"An argument too many", `{"tool":{"name":"web.search","arguments":{"query":"agent memory","extra":1}}}`, 1},
-		{"A wrong type", `{"tool":{"name":"web.search","arguments":{"query":"agent memory","num_results":"3"}}}`, 1},
+		{"A wrong type", `{"tool":{"name":"math.evaluate","arguments":{"expression":14}}}`, 1},
 		{"A tool that this agent may not use", `{"tool":{"name":"files.delete","arguments":{"path":"notes.md"}}}`, 1},
 		{"A path outside the project", `{"tool":{"name":"files.read","arguments":{"path":"../../secrets.txt"}}}`, 1},
-		{"Over the limit", `{"tool":{"name":"web.search","arguments":{"query":"tides","num_results":1}}}`, 5},
+		{"Over the limit", `{"tool":{"name":"web.search","arguments":{"query":"tides","num_results":1}}}`, 100},
 	}
 }
 
-// demo shows the steps.
-type demo struct {
-	Out   io.Writer
-	Color func(terminal.Color, string) string
-	// Pause waits between two screens; nil does not wait. An error ends the demo.
-	Pause func() error
-	// Executor has the built-in configuration.
-	Executor *calls.Executor
+// demoExchange is what became of a step, as --json prints it.
+type demoExchange struct {
+	Title      string `json:"title"`
+	Completion string `json:"completion"`
+	Sent       int    `json:"sent"`
+	Verdict    string `json:"verdict"` // ran, text or refused
+	// What the model reads; null for text.
+	Reads json.RawMessage `json:"reads"`
+
+	tool, code, reason string
 }
 
-// stepsOfScreen is how many steps are shown together, so that there are three screens.
-const stepsOfScreen = 4
+// The verdicts of a demoExchange.
+const (
+	verdictRan     = "ran"
+	verdictText    = "text"
+	verdictRefused = "refused"
+)
 
-// Run sends every completion and shows what becomes of it.
-func (t demo) Run(ctx context.Context) error {
-	for i, s := range demoSteps() {
-		if i > 0 && i%stepsOfScreen == 0 && t.Pause != nil {
-			if err := t.Pause(); err != nil {
-				return err
-			}
-		}
-		t.show(ctx, i+1, s)
-	}
-	return nil
-}
-
-// firstCompletion is the first completion of the demo, which runs.
-func firstCompletion() string { return demoSteps()[0].completion }
-
-// show sends a completion, as often as its step says or until it is refused.
-func (t demo) show(ctx context.Context, number int, s demoStep) {
-	fmt.Fprintf(t.Out, "%s\n", t.Color(terminal.Bold, fmt.Sprintf("%d. %s", number, s.title)))
-	fmt.Fprintln(t.Out, indent("model", s.completion))
+// send sends a completion as often as its step says, or until it is refused.
+func (s demoStep) send(ctx context.Context, x *calls.Executor) (demoExchange, error) {
+	e := demoExchange{Title: s.title, Completion: s.completion}
 	var o calls.Outcome
-	sent := 0
-	for o.Refusal == nil && sent < s.times {
-		o = t.Executor.Execute(ctx, t.Executor.Judge(ctx, gateway.Request{Inputs: []gateway.Input{{Completion: []byte(s.completion)}}}))[0]
-		sent++
+	for o.Refusal == nil && e.Sent < s.times {
+		o = x.Execute(ctx, x.Judge(ctx, gateway.Request{Inputs: []gateway.Input{{Completion: []byte(s.completion)}}}))[0]
+		e.Sent++
 	}
-	if sent > 1 {
-		fmt.Fprintf(t.Out, "   (sent %d times)\n", sent)
+	if o.Refusal == nil && o.Result == nil {
+		e.Verdict, e.reason = verdictText, s.completion
+		return e, nil
 	}
-	switch {
-	case o.Refusal != nil:
-		fmt.Fprintf(t.Out, "   %s %s, by the stage %s\n", t.Color(terminal.Red, "refused:"), o.Refusal.Code, o.Refusal.Stage)
-	case o.Result == nil:
-		fmt.Fprintf(t.Out, "   %s\n\n", t.Color(terminal.Green, "text"))
-		return
-	default:
-		fmt.Fprintf(t.Out, "   %s\n", t.Color(terminal.Green, "accepted and executed"))
+	e.Reads = json.RawMessage(o.Result)
+	var read struct {
+		ToolResult struct {
+			Tool   string          `json:"tool"`
+			Output json.RawMessage `json:"output"`
+		} `json:"tool_result"`
 	}
-	fmt.Fprintf(t.Out, "%s\n\n", indent("reads", string(o.Result)))
+	if err := json.Unmarshal(o.Result, &read); err != nil {
+		return e, cli.InternalError{Err: err}
+	}
+	e.tool, e.Verdict, e.reason = read.ToolResult.Tool, verdictRan, string(read.ToolResult.Output)
+	if o.Refusal != nil {
+		e.Verdict, e.code, e.reason = verdictRefused, string(o.Refusal.Code), o.Refusal.Message
+	}
+	if e.Sent > 1 {
+		e.tool += fmt.Sprintf(" #%d", e.Sent)
+	}
+	return e, nil
 }
 
-// indent shows a block of text, with who writes or reads it before each line.
-func indent(who, s string) string {
-	return "   " + who + " | " + strings.ReplaceAll(s, "\n", "\n   "+who+" | ")
+// demoWidth is how many columns a line of the demo has at most.
+const demoWidth = 100
+
+// printExchanges writes a line for each exchange.
+func printExchanges(w io.Writer, color func(terminal.Color, string) string, exchanges []demoExchange) {
+	rows := [][4]string{{"tool", "verdict", "code", "result or reason"}}
+	for _, e := range exchanges {
+		rows = append(rows, [4]string{cmp.Or(e.tool, "–"), e.Verdict, cmp.Or(e.code, "–"), e.reason})
+	}
+	var widths [3]int
+	left := demoWidth
+	for column := range widths {
+		for _, row := range rows {
+			widths[column] = max(widths[column], utf8.RuneCountInString(row[column]))
+		}
+		left -= widths[column] + 2
+	}
+	for i, row := range rows {
+		attribute := terminal.Bold
+		switch row[1] {
+		case verdictRan, verdictText:
+			attribute = terminal.Green
+		case verdictRefused:
+			attribute = terminal.Red
+		}
+		// Padding stands outside the color, so that the columns are those of plain text.
+		for column, width := range widths {
+			text := row[column]
+			padding := strings.Repeat(" ", width-utf8.RuneCountInString(text)+2)
+			if column > 0 || i == 0 {
+				text = color(attribute, text)
+			}
+			fmt.Fprint(w, text, padding)
+		}
+		last := shortened(row[3], left)
+		if i == 0 {
+			last = color(attribute, last)
+		}
+		fmt.Fprintln(w, last)
+	}
+}
+
+// shortened is what of a text fits into a width: whole sentences, or else whole words of the first
+// with an ellipsis, which keeps half a sentence from passing for the whole.
+func shortened(text string, width int) string {
+	if utf8.RuneCountInString(text) <= width {
+		return text
+	}
+	cut := string([]rune(text)[:width])
+	if end := max(strings.LastIndex(cut, ". "), strings.LastIndex(cut, "? ")); end > 0 {
+		return cut[:end+1]
+	}
+	if strings.HasSuffix(cut, ".") || strings.HasSuffix(cut, "?") {
+		return cut
+	}
+	cut = string([]rune(cut)[:width-1])
+	if end := strings.LastIndex(cut, " "); end > 0 {
+		cut = cut[:end]
+	}
+	return cut + "…"
 }
