@@ -14,10 +14,10 @@ build: ## the release binary; names each package as it is compiled
 	CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags '-s -w' -v -o callgate ./cmd/callgate
 	@test $$(wc -c < callgate) -le 52428800 || { echo 'callgate is over 50 MiB (docs/design.md)' >&2; exit 1; }
 
-snapshot: $(TOOLS)/goreleaser $(TOOLS)/cyclonedx-gomod ## everything of a release, in dist, without publishing it
-	PATH="$(TOOLS):$$PATH" $(TOOLS)/goreleaser release --snapshot --clean --skip=publish --timeout 2h
+snapshot: $(TOOLS)/goreleaser $(TOOLS)/cyclonedx-gomod ## everything of a release but its signature, in dist, without publishing it
+	PATH="$(TOOLS):$$PATH" $(TOOLS)/goreleaser release --snapshot --clean --skip=publish,sign --timeout 2h
 
-snapshot-check: ## installs, unpacks and runs what `make snapshot` left in dist
+snapshot-check: ## installs, unpacks and runs what `make snapshot`, or a release, left in dist
 	CALLGATE_SNAPSHOT=$(CURDIR)/dist $(GO) test -count=1 -v -run '^TestSnapshot$$' ./deploy/release
 
 check: lint test race ## what a change must pass
