@@ -123,12 +123,23 @@ func (o *operators) breakers() []admin.Breaker {
 	return list
 }
 
+// toolNames are the names of the tools, each once.
+func toolNames(c *configs.Config) []string {
+	names := []string{}
+	for _, entry := range c.Tools.Entries() { // sorted by name and version
+		if n := len(names); n == 0 || names[n-1] != entry.Name() {
+			names = append(names, entry.Name())
+		}
+	}
+	return names
+}
+
 // configuration describes the configuration in force. Of secrets it has nothing.
 func (o *operators) configuration() admin.Configuration {
 	c, s := o.loaded.Load(), o.watch.State()
 	d := admin.Configuration{
 		Digest: c.Digest, Since: s.Since, Files: slices.Clone(c.Files), Warnings: []string{}, Faults: []string{}, Restart: append([]string{}, s.RestartKeys...),
-		Agents: slices.Sorted(maps.Keys(c.Agents)), Tools: c.Tools.Len(),
+		Agents: slices.Sorted(maps.Keys(c.Agents)), Projects: slices.Sorted(slices.Values(o.budgetNames().Projects)), ToolNames: toolNames(c), Tools: c.Tools.Len(),
 		Settings: admin.Settings{
 			Listen: c.Server.Listen, AdminListen: c.Server.AdminListen, AuthMode: c.Auth.Mode, AuditRecord: c.Record, AuditSigned: c.SignKey.IsSet(),
 			Store: c.Store.Kind, SharedLimits: c.Redis != nil, JSONInText: string(c.Output.JSONInText), NativeText: string(c.Output.NativeText), MaxBytes: c.Output.MaxBytes, MaxDepth: c.Output.MaxDepth,

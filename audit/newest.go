@@ -150,6 +150,8 @@ func (r *Record) member(name string) string {
 		return r.Project
 	case "tool":
 		return r.Tool
+	case "ledger":
+		return r.Ledger
 	case "verdict":
 		return string(r.Verdict)
 	case "code":

@@ -87,7 +87,8 @@ type VoteView struct {
 	Until time.Time `json:"until,omitzero"`
 }
 
-// ApprovalList is a page of approvals, in the order of their ids.
+// ApprovalList is a page of approvals. Pages follow the order of ids; on a page, those that the caller may decide are
+// first, and of these the one that was asked for first.
 type ApprovalList struct {
 	Approvals []ApprovalView `json:"approvals"`
 	Next      string         `json:"next"` // the parameter after of the next page; empty: there is none
@@ -177,7 +178,7 @@ func (s *Approvals) list(r *Request) (any, error) {
 	slices.SortStableFunc(answer.Approvals, func(a, b ApprovalView) int {
 		switch {
 		case a.MayVote == b.MayVote:
-			return 0
+			return a.Opened.Compare(b.Opened)
 		case a.MayVote:
 			return -1
 		}

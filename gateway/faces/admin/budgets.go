@@ -10,8 +10,8 @@ import (
 	"github.com/callgate/callgate/ratelimit/budget"
 )
 
-// kindBudget is the kind of budgets of tokens and money, which are listed behind all limits.
-const kindBudget = "budget"
+// KindBudget is the kind of budgets of tokens and money, which are listed behind all limits.
+const KindBudget = "budget"
 
 // LimitKinds are the values of the parameter kind of GET /v1/limits.
 func LimitKinds() []string {
@@ -19,7 +19,7 @@ func LimitKinds() []string {
 	for _, k := range ratelimit.LevelKinds() {
 		kinds = append(kinds, string(k))
 	}
-	return append(kinds, kindBudget)
+	return append(kinds, KindBudget)
 }
 
 // Budget is what a budget of tokens and money has left for one name, in the window of now. With
@@ -57,7 +57,7 @@ type BudgetMoney struct {
 
 // afterBudget begins the next of a page that ends with a budget, or before the first of them. No
 // cursor of limits begins with it.
-const afterBudget = kindBudget + "."
+const afterBudget = KindBudget + "."
 
 // budgets adds a page of budgets to an answer: as many as are still wanted.
 func (u *Usage) budgets(ctx context.Context, answer *Limits, after string, count int) error {

@@ -55,6 +55,7 @@ type Decisions struct {
 var decisionsQuery = []Parameter{
 	{"agent", "the agent, exactly"}, {"tool", "the tool, exactly"}, {"code", "the code of the refusal, or of the call's end"},
 	{"project", "workspace/project, exactly"}, {"ledger", "the id of a thread: calls that used it"}, {"verdict", "tool_call, text or refused"},
+	{"asked", "yes: only refused calls about which people are asked first; no: no such calls"},
 	{"since", "a duration before now, such as 1h, or a time as of RFC 3339: only decisions from then on"},
 	{"limit", "how many decisions, 1 to 500; 50 where it is absent"}, {"before", "the seq that all of them are before: next of the page before"},
 }
@@ -66,6 +67,10 @@ func (s *Sources) decisions(r *Request) (any, error) {
 		return nil, err
 	}
 	verdict, err := r.Choice("verdict", string(audit.ToolCall), string(audit.Text), string(audit.Refused))
+	if err != nil {
+		return nil, err
+	}
+	asked, err := r.Choice("asked", "yes", "no")
 	if err != nil {
 		return nil, err
 	}
@@ -107,6 +112,9 @@ func (s *Sources) decisions(r *Request) (any, error) {
 		}
 		if record.Event == audit.Ending {
 			ends[record.CallID] = endOf(record)
+		}
+		if asks := record.Code == refusal.ApprovalRequired; asked != "" && asks != (asked == "yes") {
+			return false
 		}
 		if record.Event != audit.Decision || verdict != "" && string(record.Verdict) != verdict {
 			return false

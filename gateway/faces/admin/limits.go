@@ -114,8 +114,8 @@ func (u *Usage) limits(r *Request) (any, error) {
 	}
 	answer.Breakers = append([]Breaker{}, answer.Breakers[:len(answer.Breakers)-answer.Omitted]...)
 	after, isBudget := afterOf(r.Query("after"))
-	if kind == kindBudget || isBudget && kind == "" {
-		if kind == kindBudget && !isBudget && after != "" {
+	if kind == KindBudget || isBudget && kind == "" {
+		if kind == KindBudget && !isBudget && after != "" {
 			return nil, badCursor()
 		}
 		return &answer, u.budgets(r.Context(), &answer, after, count)

@@ -91,6 +91,9 @@ type Configuration struct {
 	Restart  []string `json:"restart"` // keys that have changed and wait for a restart
 	Settings Settings `json:"settings"`
 	Agents   []string `json:"agents"` // that a project or a principal names
+	// Projects are those of all workspaces, as workspace/project, and ToolNames the names of the tools.
+	Projects  []string `json:"projects"`
+	ToolNames []string `json:"tool_names"`
 	// DefaultAgent and DefaultProject (workspace/project) are those of a request that names none; absent
 	// where the configuration does not have them.
 	DefaultAgent   string `json:"default_agent,omitempty"`

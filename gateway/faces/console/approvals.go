@@ -13,21 +13,46 @@ import (
 // approvalsData are the approvals that the caller sees and, for operators, the grants.
 type approvalsData struct {
 	List   admin.ApprovalList
+	From   int // how many of those that were sorted are before the list
+	More   int // where the list goes on among them; 0: it does not
 	Grants admin.GrantList
 }
 
+// The store keeps approvals in the order of their ids, which is random. So many are sorted, and so many of
+// these are on a page.
+const (
+	maxSorted      = 500
+	shownApprovals = 50
+)
+
+// cut leaves of the approvals those of one page.
+func (d *approvalsData) cut(from string) {
+	all := d.List.Approvals
+	if n, err := strconv.Atoi(from); err == nil {
+		d.From = min(max(n, 0), len(all))
+	}
+	if to := d.From + shownApprovals; to < len(all) {
+		d.More, all = to, all[:to]
+	}
+	d.List.Approvals = all[d.From:]
+}
+
 func (c *Console) approvals(w http.ResponseWriter, r *request) *refusal.Error {
-	query := selected(r, "state", "rule", "after", "grants_after")
-	if !r.URL.Query().Has("state") {
+	query := selected(r, "state", "rule", "from", "after", "grants_after")
+	switch given := r.URL.Query(); {
+	case !given.Has("state"):
 		query.Set("state", "waiting")
+	case given.Get("state") == "any":
+		query.Del("state")
 	}
 	list, refused := ask[admin.ApprovalList](c, r, admin.Ask{
-		Method: http.MethodGet, Path: "/v1/approvals", Query: without(query, "grants_after"),
+		Method: http.MethodGet, Path: "/v1/approvals", Query: url.Values{"state": query["state"], "rule": query["rule"], "after": query["after"], "limit": {strconv.Itoa(maxSorted)}},
 	})
 	if refused != nil {
 		return refused
 	}
 	data := approvalsData{List: list}
+	data.cut(query.Get("from"))
 	if r.caller.Operator {
 		after := url.Values{"after": query["grants_after"]}
 		data.Grants, refused = ask[admin.GrantList](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/grants", Query: after})
@@ -63,17 +88,6 @@ func (c *Console) countWaiting(r *request) waiting {
 		}
 	}
 	return counted
-}
-
-// without returns values without one name.
-func without(values url.Values, name string) url.Values {
-	rest := url.Values{}
-	for n, v := range values {
-		if n != name {
-			rest[n] = v
-		}
-	}
-	return rest
 }
 
 // liveFor are the events of a page of approvals: a vote is a record of the log. Streams of

@@ -75,6 +75,7 @@ type page struct {
 	Session bool
 	Data    any // the answer of the API
 	Form    any // what the form of the page holds
+	Waiting int // approvals that wait for votes, as far as the caller may know
 }
 
 // request is a request of a known caller.
@@ -133,6 +134,11 @@ func (c *Console) authenticate(r *http.Request) (caller admin.Caller, session bo
 // show renders a page. Nothing is written before the whole page was rendered.
 func (c *Console) show(w http.ResponseWriter, r *request, status int, name string, p page) {
 	p.Path, p.Caller, p.Session = r.URL.Path, r.caller, r.session
+	if r.caller.Operator {
+		if status, refused := ask[admin.Status](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/status"}); refused == nil && status.ApprovalsWaiting != nil {
+			p.Waiting = *status.ApprovalsWaiting
+		}
+	}
 	var b bytes.Buffer
 	if err := c.pages[name].Execute(&b, p); err != nil {
 		c.options.Log.Error("a page of the console could not be rendered", "page", name, "cause", err.Error())

@@ -53,6 +53,7 @@ type fixture struct {
 	names       []string                 // of callers
 	breakers    []admin.Breaker
 	candidate   lab.CandidateReport
+	waiting     int // approvals, as they were counted last
 }
 
 func newFixture(t testing.TB, authn gateway.Authenticator, tools string) *fixture {
@@ -108,10 +109,11 @@ func newFixtureOn(t testing.TB, authn gateway.Authenticator, more map[string]str
 	api.Mount((&admin.Sources{
 		Kernel: k.Kernel, Log: log, Recent: recent, Runs: runs.New(runs.Options{}), Version: "v1.2.3", Replica: "here", Started: time.Now(), SearchTime: time.Hour,
 		StopsInForce: func() int { return len(desk.Active()) }, Health: func() admin.Health { return f.health }, OpenBreakers: func() int { return 0 },
-		Candidate:   func() lab.CandidateReport { return f.candidate },
-		Differences: func(name string) []toolservers.Difference { return f.differences },
+		ApprovalsWaiting: func() int { return f.waiting },
+		Candidate:        func() lab.CandidateReport { return f.candidate },
+		Differences:      func(name string) []toolservers.Difference { return f.differences },
 		Configuration: func() admin.Configuration {
-			return admin.Configuration{Digest: k.Digest(), Agents: []string{"Analyst", "Intern"}, Files: []string{"callgate.yaml"}, Warnings: []string{}, Faults: f.health.Faults}
+			return admin.Configuration{Digest: k.Digest(), Agents: []string{"Analyst", "Intern"}, Projects: []string{"acme/alpha"}, ToolNames: []string{"web.search"}, Files: []string{"callgate.yaml"}, Warnings: []string{}, Faults: f.health.Faults}
 		},
 	}).Endpoints()...)
 	api.Mount((&admin.Usage{

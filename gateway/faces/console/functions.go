@@ -13,9 +13,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/callgate/callgate/audit"
-	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/faces/admin"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store/approval"
 )
 
 // maxShown is how many bytes of one text a page shows.
@@ -26,6 +26,13 @@ func (c *Console) functions() template.FuncMap {
 	return template.FuncMap{
 		"asset":     func(name string) asset { return c.assets[name] },
 		"at":        func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000") },
+		"iso":       func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") },
+		"ago":       func(t time.Time) string { return ago(t, time.Now()) },
+		"clock":     func(t time.Time) string { return clock(t, time.Now()) },
+		"version":   version,
+		"agentpath": agentPath,
+		"toolpath":  toolPath,
+		"agents":    countsAgents,
 		"arguments": arguments,
 		"cut":       cut,
 		"indent":    indent,
@@ -36,14 +43,14 @@ func (c *Console) functions() template.FuncMap {
 		"micros":    micros,
 		"place":     func(workspace, project string) string { return workspace + "/" + project },
 		"status":    statusOf,
-		"verdicts":  sortedCounts[gateway.Verdict],
+		"verdicts":  func() []string { return []string{wordAllowed, wordAsked, wordRefused, wordText} },
 		"codes":     sortedCounts[refusal.Code],
 		"stages":    stagesOf,
 		"reach":     func(t admin.Tool, i int) string { return t.Reach[i] },
 		"labelled":  func(label string, list []admin.Decision) labelled { return labelled{label, list} },
 		"markedat":  func(text string, offset int) marks { return marked(text, &offset) },
 		"within":    strings.HasPrefix,
-		"state":     func(s string) verdictView { return verdictView{s, stateClasses[s]} },
+		"state":     stateOf,
 		"asks":      asksOf,
 		"used":      usedBy,
 		"kinds":     admin.LimitKinds,
@@ -95,6 +102,17 @@ func arguments(raw json.RawMessage) string {
 		return string(raw)
 	}
 	return b.String()
+}
+
+// stateView is the word for the state of an approval, the class that it is shown with, and whether it
+// can be decided or used.
+type stateView struct {
+	Word, Class string
+	Open        bool
+}
+
+func stateOf(s string) stateView {
+	return stateView{s, stateClasses[s], s == string(approval.Waiting) || s == string(approval.Approved)}
 }
 
 // stateClasses are the classes that states of approvals are shown with.
@@ -176,26 +194,32 @@ func roundingOf(n int64) time.Duration {
 	return time.Second / 10
 }
 
-// verdictView is the word for a decision, and the class that it is shown with.
-type verdictView struct{ Word, Class string }
+// The words for verdicts, on every page.
+const (
+	wordAllowed = "allowed"
+	wordAsked   = "asked" // people are asked first
+	wordRefused = "refused"
+	wordText    = "text"
+)
+
+// verdictView is the word for a decision, the class that it is shown with, and what came then.
+type verdictView struct{ Word, Class, Then string }
 
 // statusOf says what became of a decision.
 func statusOf(d admin.Decision) verdictView {
 	switch {
-	case d.Verdict == audit.Refused && d.Stage == refusal.Approval:
-		return verdictView{"refused, people are asked", "wait"}
+	case d.Verdict == audit.Refused && d.Code == refusal.ApprovalRequired:
+		return verdictView{wordAsked, "wait", ""}
 	case d.Verdict == audit.Refused:
-		return verdictView{"refused", "no"}
+		return verdictView{wordRefused, "no", ""}
 	case d.Verdict == audit.Text:
-		return verdictView{"text", "plain"}
+		return verdictView{wordText, "plain", ""}
 	case d.Ended == nil && d.Mode == audit.Call:
-		return verdictView{"allowed, running", "wait"}
+		return verdictView{wordAllowed, "ok", "running"}
 	case d.Ended == nil, d.Ended.Outcome == audit.HandedOver:
-		return verdictView{"allowed, handed over", "ok"}
-	case d.Ended.Outcome == audit.Result:
-		return verdictView{"allowed, result", "ok"}
+		return verdictView{wordAllowed, "ok", "handed over"}
 	}
-	return verdictView{"allowed, " + string(d.Ended.Outcome), "no"}
+	return verdictView{wordAllowed, "ok", string(d.Ended.Outcome)}
 }
 
 // count is a name and how often it was there.

@@ -72,7 +72,7 @@ func TestChangedDefinitionAndCounts(t *testing.T) {
 	for range 41 {
 		f.judge("Analyst", `{"tool":{"name":"web.search","arguments":{}}}`)
 	}
-	if _, body := f.do(t, f.Client(), sent{path: "/console/policy"}); strings.Count(body, `<td class="num">41</td>`) != 2 {
+	if _, body := f.do(t, f.Client(), sent{path: "/console/policy"}); strings.Count(body, `" class="num">41</td>`) != 2 {
 		t.Errorf("the page of the policy:\n%s", body)
 	}
 }

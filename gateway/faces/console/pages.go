@@ -1,6 +1,7 @@
 package console
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -41,7 +42,7 @@ func (c *Console) overview(w http.ResponseWriter, r *request) *refusal.Error {
 	if refused != nil {
 		return refused
 	}
-	last, refused := ask[admin.Decisions](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/decisions", Query: url.Values{"limit": {"12"}, "verdict": {"refused"}}})
+	last, refused := ask[admin.Decisions](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/decisions", Query: url.Values{"limit": {"12"}, "verdict": {"refused"}, "asked": {"no"}}})
 	if refused != nil {
 		return refused
 	}
@@ -49,15 +50,36 @@ func (c *Console) overview(w http.ResponseWriter, r *request) *refusal.Error {
 	return nil
 }
 
+// verdictWords are the verdicts as pages call them, each with what it is in the API.
+var verdictWords = []struct{ word, verdict, asked string }{
+	{wordAllowed, string(audit.ToolCall), ""}, {wordAsked, string(audit.Refused), "yes"}, {wordRefused, string(audit.Refused), "no"}, {wordText, string(audit.Text), ""},
+}
+
+// callsData is a page of decisions, and the names that the form suggests.
+type callsData struct {
+	List  admin.Decisions
+	Names names
+}
+
 func (c *Console) calls(w http.ResponseWriter, r *request) *refusal.Error {
 	query := selected(r, "agent", "tool", "code", "project", "verdict", "since", "ledger", "before")
+	config, problem := ask[admin.Configuration](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/config"})
+	if problem != nil {
+		return problem
+	}
+	of := maps.Clone(query)
+	for _, v := range verdictWords {
+		if v.word == query.Get("verdict") {
+			of["verdict"], of["asked"] = []string{v.verdict}, []string{v.asked}
+		}
+	}
 	live := "decisions"
 	if query.Has("before") {
 		live = "" // an older page does not change
 	}
-	list := admin.Ask{Method: http.MethodGet, Path: "/v1/decisions", Query: query}
+	list := admin.Ask{Method: http.MethodGet, Path: "/v1/decisions", Query: of}
 	return showAnswer(c, w, r, "calls", list, func(list admin.Decisions) page {
-		return page{Title: "Calls", Live: live, Data: list, Form: query}
+		return page{Title: "Calls", Live: live, Data: callsData{list, namesOf(&config)}, Form: query}
 	})
 }
 
@@ -123,6 +145,7 @@ func (c *Console) tool(w http.ResponseWriter, r *request) *refusal.Error {
 type policyData struct {
 	Policy    admin.Policy
 	Place     string // workspace/project that is taken for none
+	Names     names
 	Explained *admin.Explained
 	Problem   *refusal.Error // of the question
 }
@@ -136,7 +159,7 @@ func (c *Console) policy(w http.ResponseWriter, r *request) *refusal.Error {
 	if refused != nil {
 		return refused
 	}
-	data := policyData{Policy: rows, Place: config.DefaultProject}
+	data := policyData{Policy: rows, Place: config.DefaultProject, Names: namesOf(&config)}
 	values := selected(r, "agent", "tool", "project", "arguments")
 	if len(values) > 0 {
 		body := admin.ExplainRequest{Agent: values.Get("agent"), Tool: values.Get("tool"), Project: values.Get("project")}
@@ -154,7 +177,7 @@ func (c *Console) policy(w http.ResponseWriter, r *request) *refusal.Error {
 
 // checkData is the form of the playground, and the verdict on what is in it.
 type checkData struct {
-	Agents  []string
+	Names   names
 	Agent   string // that is taken for none
 	Default string // workspace/project that is taken for none
 	Request admin.CheckRequest
@@ -167,7 +190,8 @@ func (c *Console) check(w http.ResponseWriter, r *request) *refusal.Error {
 	if refused != nil {
 		return refused
 	}
-	data := checkData{Agents: config.Agents, Agent: config.DefaultAgent, Default: config.DefaultProject}
+	data := checkData{Names: namesOf(&config), Agent: config.DefaultAgent, Default: config.DefaultProject}
+	data.Request.Agent = r.URL.Query().Get("agent")
 	if r.Method == http.MethodPost {
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 		if err := r.ParseForm(); err != nil {

@@ -22,7 +22,7 @@ func New(o Options) (*Console, error) {
 		digest := base64.StdEncoding.EncodeToString(sum[:])
 		c.assets[name] = asset{content, media, "sha384-" + digest, "/console/static/" + name + "?" + url.Values{"v": {digest[:12]}}.Encode()}
 	}
-	for _, name := range []string{"overview", "calls", "call", "check", "tools", "tool", "policy", "audit", "approvals", "approval", "limits", "running", "threads", "thread", "stops", "candidate", "login", "problem"} {
+	for _, name := range []string{"overview", "calls", "call", "check", "tools", "tool", "policy", "audit", "approvals", "approval", "limits", "running", "threads", "thread", "stops", "candidate", "agent", "login", "problem"} {
 		parsed, err := template.New("layout.html").Funcs(c.functions()).ParseFS(files, "pages/layout.html", "pages/"+name+".html")
 		if err != nil {
 			return nil, err
@@ -38,6 +38,8 @@ func (c *Console) routes() {
 	c.handle("GET /console", c.overview)
 	c.handle("GET /console/calls", c.calls)
 	c.handle("GET /console/calls/{call_id}", c.call)
+	c.handle("GET /console/find", c.find)
+	c.handle("GET /console/agents/{name}", c.agent)
 	c.handle("GET /console/tools", c.tools)
 	c.handle("GET /console/tools/{name}", c.tool)
 	c.handle("GET /console/policy", c.policy)
@@ -77,8 +79,8 @@ func (c *Console) routes() {
 		_, _ = w.Write(a.content)                                              // the client may have left
 	})
 	for _, rest := range []string{"/console", "/console/"} { // and other methods
-		c.mux.HandleFunc(rest, func(w http.ResponseWriter, r *http.Request) {
-			c.refuse(w, &request{Request: r}, refusal.New(refusal.NotFound, "There is no such page."))
+		c.handle(rest, func(http.ResponseWriter, *request) *refusal.Error {
+			return refusal.New(refusal.NotFound, "There is no such page. It may have moved: Find, above, takes ids and names.")
 		})
 	}
 }

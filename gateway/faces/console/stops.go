@@ -12,13 +12,14 @@ import (
 // stopsData are the stops, what has become of the last act, and why what was sent did not count.
 type stopsData struct {
 	List    admin.StopList
+	Names   names
 	Done    *admin.StopAnswer
 	Resumed bool
 	Problem *refusal.Error
 }
 
 func (c *Console) stops(w http.ResponseWriter, r *request) *refusal.Error {
-	return c.showStops(w, r, stopsData{}, url.Values{})
+	return c.showStops(w, r, stopsData{}, selected(r, "principal", "agent", "project", "tool", "thread"))
 }
 
 // showStops shows the stops, below what the form has done.
@@ -26,6 +27,11 @@ func (c *Console) showStops(w http.ResponseWriter, r *request, data stopsData, f
 	if data.List, refused = ask[admin.StopList](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/stops"}); refused != nil {
 		return refused
 	}
+	config, refused := ask[admin.Configuration](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/config"})
+	if refused != nil {
+		return refused
+	}
+	data.Names = namesOf(&config)
 	status, live := http.StatusOK, "standing"
 	if data.Problem != nil {
 		status = data.Problem.Status()

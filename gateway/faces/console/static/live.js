@@ -14,6 +14,16 @@
   let timer = 0;
   let rest = 0; // until when nothing is fetched
   const say = (text) => { note.textContent = text; };
+  // The words of ago in times.go.
+  const span = (s) => s < 60 ? Math.floor(s) + " s" : s < 3600 ? Math.floor(s / 60) + " min" : s < 172800 ? Math.floor(s / 3600) + " h" : Math.floor(s / 86400) + " days";
+  setInterval(() => {
+    if (paused || document.hidden) return;
+    for (const t of document.querySelectorAll("time[data-ago]")) {
+      const s = (Date.now() - Date.parse(t.dateTime)) / 1000;
+      const words = s < -1 ? "in " + span(-s) : s < 1 ? "just now" : span(s) + " ago";
+      if (t.textContent !== words) t.textContent = words;
+    }
+  }, 5000);
   async function refresh() {
     if (busy || paused || document.hidden) { again = true; return; }
     const began = performance.now();

@@ -1,0 +1,163 @@
+package console_test
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/gateway"
+)
+
+// TestAgentPage: it has what the agent may do and did, its limits and what is stopped of it, and
+// nothing of another; an agent that is named nowhere has none.
+func TestAgentPage(t *testing.T) {
+	f := newFixtureOf(t, nil, map[string]string{
+		"callgate.yaml": "registry: {files: [tools.yaml]}\nlimits: limits.yaml\n", "tools.yaml": oneTool, "limits.yaml": "agents: {Analyst: {rate: 7/s, burst: 9}, Intern: {rate: 3/s, burst: 5}}\n",
+	})
+	analysts := f.judge("Analyst", `{"tool":{"name":"web.search","arguments":{}}}`)
+	interns := f.judge("Intern", `{"tool":{"name":"web.search","arguments":{}}}`)
+	gone := audit.Record{Time: time.Now(), Event: audit.Decision, Mode: audit.Call, Verdict: audit.Text, CallID: "call_gone", Agent: "Gone/<b>", Workspace: "acme", Project: "alpha"}
+	if err := f.log.Append(context.Background(), gone); err != nil {
+		t.Fatal(err)
+	}
+	if answer, body := f.do(t, f.Client(), sent{method: "POST", path: "/console/stops", form: url.Values{"agent": {"Intern"}, "reason": {"too eager"}}}); answer.StatusCode != http.StatusOK {
+		t.Fatal(body)
+	}
+	for agent, c := range map[string]struct {
+		status    int
+		has, lack []string
+	}{
+		"Analyst":  {200, []string{analysts, ">always<", "web.search", "8 of 9 left", "7/s", "acme/alpha", "agent=Analyst"}, []string{interns, "3/s", "too eager"}},
+		"Intern":   {200, []string{interns, "the policy allows it none", "1 other tools", "5 of 5 left", "too eager"}, []string{analysts, "7/s"}},
+		"Gone/<b>": {200, []string{"call_gone", "Gone/&lt;b&gt;", "No project and no principal"}, []string{"<b>", "What it may do", "too eager"}},
+		"nobody":   {404, []string{"has such an agent", `href="/console/tools"`}, nil},
+	} {
+		answer, body := f.do(t, f.Client(), sent{path: "/console/agents/" + url.PathEscape(agent)})
+		if answer.StatusCode != c.status {
+			t.Errorf("%s: %d", agent, answer.StatusCode)
+		}
+		for _, want := range c.has {
+			if !strings.Contains(body, want) {
+				t.Errorf("%s: the page lacks %q: %s", agent, want, body)
+			}
+		}
+		for _, other := range c.lack {
+			if strings.Contains(body, other) {
+				t.Errorf("%s: the page has %q: %s", agent, other, body)
+			}
+		}
+	}
+	if _, body := f.do(t, f.Client(), sent{path: "/console/calls"}); !strings.Contains(body, `href="/console/agents/Gone%2f%3cb%3e"`) && !strings.Contains(body, `href="/console/agents/Gone%2F%3Cb%3E"`) {
+		t.Errorf("the calls do not lead to the agent: %s", body)
+	}
+}
+
+// TestFind: an id leads to its page, a name to that of its tool or agent, and nothing to a page that is not there.
+func TestFind(t *testing.T) {
+	f := newFixtureOf(t, staff{}, asking("Pays.", "look"))
+	call := f.judge("Analyst", `text`)
+	asks := f.ask(t, gateway.Request{Credential: "bot"}, `{"amount":1}`)
+	record := audit.Record{Time: time.Now(), Event: audit.Decision, Mode: audit.Call, Verdict: audit.Text, CallID: "toolu_1", Agent: "Analyst"}
+	if err := f.log.Append(context.Background(), record); err != nil {
+		t.Fatal(err)
+	}
+	find := func(who, id string) (int, string) {
+		answer, _ := f.do(t, f.browser(t), sent{path: "/console/find?" + url.Values{"id": {id}}.Encode(), header: bearer(who)})
+		return answer.StatusCode, answer.Header.Get("Location")
+	}
+	for id, want := range map[string]string{
+		call: "/console/calls/" + call, " " + asks + "\n": "/console/approvals/" + asks, "toolu_1": "/console/calls/toolu_1",
+		"Analyst": "/console/agents/Analyst", "web.search": "/console/tools/web.search", "stop_x": "/console/stops", "grant_x": "/console/approvals", "": "/console/calls", "..": "/console/calls",
+	} {
+		if status, path := find("ops", id); status != http.StatusSeeOther || path != want {
+			t.Errorf("%q: %d %s, expected %s", id, status, path, want)
+		}
+	}
+	if status, _ := find("ops", "nothing"); status != http.StatusNotFound {
+		t.Errorf("what is not there: %d", status)
+	}
+	// Those who are no operators learn of approvals that are theirs, and of nothing else.
+	for who, want := range map[string]map[string]int{"ada": {asks: 303, call: 404, "Analyst": 404}, "other": {asks: 404}, "nothing": {asks: 403}} {
+		for id, status := range want {
+			if got, path := find(who, id); got != status || status == 303 && path != "/console/approvals/"+id {
+				t.Errorf("%s finds %q: %d %s", who, id, got, path)
+			}
+		}
+	}
+}
+
+// TestVerdictsAreFoundByTheirWords: what a row says is what the filter selects.
+func TestVerdictsAreFoundByTheirWords(t *testing.T) {
+	f := newFixtureOf(t, nil, asking("Pays.", "look"))
+	ids := map[string]string{
+		"asked": f.ask(t, gateway.Request{}, `{"amount":1}`), "text": f.judge("Analyst", "text"), "refused": f.judge("Analyst", `{"tool":{"name":"nothing","arguments":{}}}`),
+	}
+	allowed := audit.Record{Time: time.Now(), Event: audit.Decision, Mode: audit.Call, Verdict: audit.ToolCall, CallID: "call_passed", Agent: "Analyst"}
+	if err := f.log.Append(context.Background(), allowed); err != nil {
+		t.Fatal(err)
+	}
+	ids["allowed"] = "call_passed"
+	for word := range ids {
+		_, body := f.do(t, f.Client(), sent{path: "/console/calls?verdict=" + word})
+		_, list, _ := strings.Cut(body, `id="list"`)
+		for other, id := range ids {
+			if strings.Contains(list, id) != (other == word) {
+				t.Errorf("%s: %s is there, or lacks: %s", word, other, list)
+			}
+		}
+		if !strings.Contains(list, ">"+word+"</span>") || !strings.Contains(body, "<option selected>"+word) {
+			t.Errorf("%s is called otherwise: %s", word, body)
+		}
+	}
+}
+
+// TestApprovalsInOrder: the one that waits longest is first, on all pages together.
+func TestApprovalsInOrder(t *testing.T) {
+	f := newFixtureOf(t, nil, asking("Pays.", "look"))
+	var asked []string
+	for range 60 {
+		asked = append(asked, f.ask(t, gateway.Request{}, `{"amount":`+strings.Repeat("1", 1+len(asked)%3)+`,"note":"`+strings.Repeat("x", len(asked))+`"}`))
+		time.Sleep(time.Millisecond) // the order of approvals that were opened in the same instant is open
+	}
+	f.waiting = len(asked)
+	var got []string
+	for _, path := range []string{"/console/approvals", "/console/approvals?from=50&state=waiting"} {
+		_, body := f.do(t, f.Client(), sent{path: path})
+		if !strings.Contains(body, ">60<") {
+			t.Errorf("the navigation does not say how many wait: %s", body)
+		}
+		for _, part := range strings.Split(body, `class="tag wait" href="/console/approvals/`)[1:] {
+			id, _, _ := strings.Cut(part, `"`)
+			got = append(got, id)
+		}
+	}
+	if strings.Join(got, " ") != strings.Join(asked, " ") {
+		t.Errorf("found\n%v, expected\n%v", got, asked)
+	}
+}
+
+// TestNothingHereHasTheNavigation: a page that is not there leads on.
+func TestNothingHereHasTheNavigation(t *testing.T) {
+	f := newFixture(t, nil, oneTool)
+	if answer, body := f.do(t, f.Client(), sent{path: "/console/nothing"}); answer.StatusCode != http.StatusNotFound || !strings.Contains(body, `href="/console/calls"`) {
+		t.Errorf("%d: %s", answer.StatusCode, body)
+	}
+}
+
+// TestCallsOfAThread: its page leads to the calls that used it, and to no others.
+func TestCallsOfAThread(t *testing.T) {
+	f := newFixture(t, nil, oneTool)
+	for id, ledger := range map[string]string{"call_WITHIN": strings.Repeat("a", 64), "call_WITHOUT": strings.Repeat("b", 64)} {
+		r := audit.Record{Time: time.Now(), Event: audit.Decision, Mode: audit.Call, Verdict: audit.Text, CallID: id, Agent: "Analyst", Ledger: ledger}
+		if err := f.log.Append(context.Background(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, body := f.do(t, f.Client(), sent{path: "/console/calls?ledger=" + strings.Repeat("a", 64)}); !strings.Contains(body, "call_WITHIN") || strings.Contains(body, "call_WITHOUT") {
+		t.Error(body)
+	}
+}
