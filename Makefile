@@ -6,7 +6,7 @@ TOOLS := $(CURDIR)/.tools
 # Processes of tests wait longer for the disk and Redis than in use; these do not.
 AS_IN_USE := CALLGATE_TEST_WAIT=0s
 
-.PHONY: site search snapshot snapshot-check release-tools acp-agents candidate policy-diff bench-policy bench-threads reference quick all build check test race fuzz mutate differential reload crash race2 approvals budgets once grace agentdojo redis-chaos callbacks threads-reference overload hostile drain first-minutes soak faults redis-faults test-clients test-console bench bench-http bench-chat bench-gate lint vuln tools clean help long-log
+.PHONY: site search snapshot snapshot-check release-tools acp-agents candidate policy-diff bench-policy bench-threads reference quick all build check test race fuzz mutate differential reload crash race2 approvals budgets once grace agentdojo redis-chaos callbacks threads-reference overload hostile drain first-minutes soak faults redis-faults test-clients test-console console-times bench bench-http bench-chat bench-gate lint vuln tools clean help long-log
 
 all: check
 
@@ -145,6 +145,9 @@ acp-agents: ## Claude Code and Codex behind `callgate acp`, which are fetched (a
 
 test-console: ## the console in Chromium: axe, its security policy, keyboard, without JavaScript; needs chromium, node and npm; CONSOLE_PICTURES=FOLDER writes pictures
 	CALLGATE_CONSOLE=1 $(GO) test -count=1 -v -timeout 40m ./test/console
+
+console-times: ## every page of the console over a log of 50,000 decisions: none may take longer than a tenth of a second
+	CALLGATE_CONSOLE_TIMES=1 $(GO) test -count=1 -v -run '^TestPagesInTime$$' ./gateway/faces/console
 
 bench-http: ## the gateway beside fair baselines, over HTTP: seven minutes; needs wrk, and nginx and redis-server for two of the lines; ARGS=-help explains it
 	$(GO) run -C tools ./bench http $(ARGS)

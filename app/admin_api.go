@@ -35,7 +35,7 @@ type operators struct {
 
 // follow keeps the configuration that is in force.
 func (o *operators) follow(_ context.Context, c *configs.Config, _ *gateway.Config) (change, error) {
-	return change{commit: func() { o.loaded.Store(c) }, abort: doNothing}, nil
+	return change{commit: func() { noteTools(o.runtime.changes, o.loaded.Swap(c), c) }, abort: doNothing}, nil
 }
 
 // DescribeAdminAPI returns the description of the admin API in OpenAPI 3.1, indented.
@@ -78,7 +78,7 @@ func (o *operators) mount(api *admin.API) {
 		Kernel: o.runtime.Executor.Kernel, Log: o.runtime.log, Recent: o.runtime.recent, Runs: o.runs,
 		Health: o.health, Configuration: o.configuration, OpenBreakers: o.runtime.engine.OpenBreakers, Candidate: o.runtime.compared.Report, Differences: o.runtime.Servers.Differences,
 		Version: o.version, Replica: replicaName(), Started: time.Now(),
-		StopsInForce: func() int { return len(o.runtime.stops.Active()) }, ApprovalsWaiting: o.runtime.Executor.Desk().Waiting, ApprovalChanges: o.runtime.Executor.Desk().Changes,
+		StopsKept: o.runtime.stops.Kept, Changes: o.runtime.changes, StopsInForce: func() int { return len(o.runtime.stops.Active()) }, ApprovalsWaiting: o.runtime.Executor.Desk().Waiting, ApprovalChanges: o.runtime.Executor.Desk().Changes,
 	}
 	api.Mount(sources.Endpoints()...)
 	meter, _ := o.runtime.limiter.Limiter.(ratelimit.Meter)

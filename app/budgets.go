@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/gateway/faces/admin"
 	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/ratelimit/budget"
@@ -27,9 +28,9 @@ type budgets struct {
 
 // openBudgets returns the budgets that a configuration asks to be counted, in this process or on
 // Redis.
-func openBudgets(ctx context.Context, c *configs.Config, redis redisconn.Options, metrics *telemetry.Metrics, wait time.Duration) (budgets, error) {
+func openBudgets(ctx context.Context, c *configs.Config, redis redisconn.Options, metrics *telemetry.Metrics, recent *admin.Recent, wait time.Duration) (budgets, error) {
 	b := budgets{current: &atomic.Pointer[budget.Set]{}}
-	b.ledger = &budget.Ledger{Current: b.current.Load, Observer: budgetObserver{metrics}}
+	b.ledger = &budget.Ledger{Current: b.current.Load, Observer: budgetObserver{metrics, recent}}
 	b.current.Store(c.Budgets)
 	if c.Redis == nil {
 		b.ledger.Limiter = ratelimit.NewLocal(time.Now)
@@ -54,7 +55,14 @@ func (b budgets) Close() error {
 }
 
 // budgetObserver counts what is spent.
-type budgetObserver struct{ metrics *telemetry.Metrics }
+type budgetObserver struct {
+	metrics *telemetry.Metrics
+	recent  *admin.Recent
+}
+
+func (o budgetObserver) Charged(amount budget.Amount, currency string) {
+	o.recent.Charged(amount.Tokens, amount.Micros, currency)
+}
 
 func (o budgetObserver) Spent(name string, spent budget.Amount, asReserved bool) {
 	o.metrics.BudgetSpent(name, spent.Tokens, spent.Micros, asReserved)

@@ -79,8 +79,11 @@ func followRequestLog(front *server.Server) subscriber {
 // watch returns the watch of the configuration's files, which reloads what they say.
 func (r *Runtime) watch(path string, first *configs.Config, metrics *telemetry.Metrics, logger *slog.Logger) *reload.Watcher {
 	return reload.NewWatcher(path, first, reload.WatcherOptions{
-		Swap:   r.reload,
-		Report: func(e reload.Event) { report(e, metrics, logger) },
+		Swap: r.reload,
+		Report: func(e reload.Event) {
+			report(e, metrics, logger)
+			noteReload(r.changes, &e)
+		},
 	})
 }
 

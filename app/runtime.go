@@ -40,6 +40,7 @@ type Runtime struct {
 	log      *audit.Log
 	shipping *shipping
 	recent   *admin.Recent
+	changes  *admin.Changes
 	compared *comparing
 	engine   *Engine
 	secrets  *secret.Store // of tools, tool servers and upstreams
@@ -126,7 +127,8 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 	if err != nil {
 		return nil, err
 	}
-	spending, err := openBudgets(ctx, c, redis, o.Metrics, o.Wait)
+	recent, changes := admin.NewRecent(nil), &admin.Changes{}
+	spending, err := openBudgets(ctx, c, redis, o.Metrics, recent, o.Wait)
 	if err != nil {
 		return nil, errors.Join(err, limits.Close())
 	}
@@ -169,10 +171,10 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 	}, func(server string) { servers.Changed(server) })
 	o.Metrics.Breakers(tools.OpenBreakers)
 	running := deadline.NewRoot()
-	recent, compared := admin.NewRecent(nil), newComparing(c, o.Metrics)
+	compared := newComparing(c, o.Metrics)
 	parts := calls.Deps{
 		Deps: gateway.Deps{
-			Limiter: limits.Limiter, Journal: log, Observer: o.Metrics, Recent: recent, Shadow: compared,
+			Limiter: limits.Limiter, Journal: log, Observer: observer{o.Metrics, recent}, Recent: recent, Shadow: compared,
 			AwaitTool: func(ctx context.Context, name string) { servers.WaitTool(ctx, name) },
 			Hooks:     newHookClient(tools.outbound), HookObserver: o.Metrics,
 			Ledger: past, Secret: past.Secret, ThreadsWithCalls: past.shared,
@@ -206,12 +208,12 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 	o.Metrics.Threads(func() int { return int(past.count.Load()) })
 	o.Metrics.Stops(func() int { return len(stopped.Active()) }, func() bool { return stopped.Problem() != "" })
 	// Tools of servers that were not asked yet may not be called from the first Judge on.
-	servers = toolservers.NewWatcher(tools, k.Hold, tools.Keep, o.Logger)
+	servers = toolservers.NewWatcher(tools, noteQuarantine(k.Hold, changes), tools.Keep, o.Logger)
 	o.Metrics.Quarantine(servers.Quarantined)
 	servers.Prepare(c)
 	servers.Commit()
 	reconciler := k.Reconcile(backlog, logReconciled(o.Logger))
-	r := &Runtime{Executor: k, folder: c.DataDir, log: log, recent: recent, compared: compared, engine: tools, Servers: servers, limiter: limits, budgets: spending, store: stored, threads: past, stops: stopped, reconciler: reconciler, callbacks: answers, cancelCalls: running.Cancel, secrets: secrets}
+	r := &Runtime{Executor: k, folder: c.DataDir, log: log, recent: recent, changes: changes, compared: compared, engine: tools, Servers: servers, limiter: limits, budgets: spending, store: stored, threads: past, stops: stopped, reconciler: reconciler, callbacks: answers, cancelCalls: running.Cancel, secrets: secrets}
 	if r.shipping, err = startShipping(c, log, o); err != nil {
 		return nil, errors.Join(cli.InternalError{Err: err}, r.Close())
 	}

@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"time"
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway/trace"
@@ -31,6 +32,14 @@ type Judgement struct {
 
 // Stages lists the stages that were run, in their order, with their times.
 func (j *Judgement) Stages() []trace.StageReport { return j.times.Report(j.Refusal) }
+
+// Took is how long the stages that were run took together.
+func (j *Judgement) Took() (all time.Duration) {
+	for _, t := range j.times.Stages() {
+		all += t.Took
+	}
+	return all
+}
 
 // keepRecent passes the judgements on.
 func (d *Decision) keepRecent() {

@@ -136,6 +136,36 @@ func cycle(t testing.TB, ledger *budget.Ledger, set *budget.Set, of budget.Scope
 	h.Settle(budget.Usage{Input: 400, Output: 100})
 }
 
+// told is what an observer of budgets was told.
+type told struct {
+	charged  []budget.Amount
+	currency string
+	spent    int
+}
+
+func (o *told) Charged(a budget.Amount, currency string) {
+	o.charged, o.currency = append(o.charged, a), currency
+}
+func (o *told) Spent(string, budget.Amount, bool) { o.spent++ }
+func (o *told) Refused(string)                    {}
+
+// TestChargedIsToldOnce: however many budgets cover a request, and never for one that took nothing.
+func TestChargedIsToldOnce(t *testing.T) {
+	set, seen := many(3), &told{}
+	set.Currency = "CHF"
+	ledger := &budget.Ledger{Limiter: ratelimit.NewLocal(time.Now), Current: func() *budget.Set { return set }, Observer: seen}
+	of := budget.Scope{Principal: "p", Agent: "team1-x", Workspace: "acme", Project: "alpha", Model: "model1-mini"}
+	cycle(t, ledger, set, of)
+	h, err := ledger.Reserve(t.Context(), set, of, 2_000, 500)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.GiveBack()
+	if len(seen.charged) != 1 || seen.charged[0].Tokens != 500 || seen.currency != "CHF" || seen.spent != 2 {
+		t.Errorf("%+v", seen)
+	}
+}
+
 // TestReserveCostsNoMemory: a request of a known agent for a known model allocates nothing, however
 // many budgets there are.
 func TestReserveCostsNoMemory(t *testing.T) {

@@ -160,6 +160,13 @@ func (d *Desk) Active() []store.Stop {
 	return slices.DeleteFunc(slices.Clone(d.list), func(s store.Stop) bool { return !s.Active(now) })
 }
 
+// Kept returns the stops that have not ended, and those that have ended lately, the oldest first.
+func (d *Desk) Kept() []store.Stop {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.list)
+}
+
 // Alone reports whether this gateway shares its stops with no other.
 func (d *Desk) Alone() bool { return d.o.Shared == nil }
 

@@ -11,6 +11,8 @@ type Observer interface {
 	// Spent is called for each budget that a request was charged to, when that is settled.
 	// asReserved says that the usage is not known.
 	Spent(budget string, spent Amount, asReserved bool)
+	// Charged is called once for a request that any budget covers, before Spent; currency is that of the prices.
+	Charged(amount Amount, currency string)
 	// Refused is called for the budget that has no room for a request.
 	Refused(budget string)
 }
@@ -38,6 +40,7 @@ type Hold struct {
 	charges     []Charge
 	price       Price
 	amount      Amount // that is reserved, or charged
+	currency    string
 	open        bool
 	asReserved  bool
 }
@@ -51,7 +54,7 @@ func (l *Ledger) Reserve(ctx context.Context, set *Set, of Scope, inputBytes int
 	}
 	perToken := max(set.BytesPerToken, 1)
 	input := (int64(inputBytes) + perToken - 1) / perToken
-	h := Hold{ledger: l, charges: found.charges, price: found.price, open: true}
+	h := Hold{ledger: l, charges: found.charges, price: found.price, currency: set.Currency, open: true}
 	for i := range h.charges {
 		if b := h.charges[i].Budget; b.Limit.Micros > 0 && !found.priced {
 			return Hold{}, Unavailable(fmt.Errorf("the budget %s bounds money, and the prices have none of the model %q", b.Name, of.Model))
@@ -93,6 +96,7 @@ func (h *Hold) end(actual Amount, asReserved bool) {
 	if h.ledger.Observer == nil || actual == (Amount{}) {
 		return
 	}
+	h.ledger.Observer.Charged(actual, h.currency)
 	for i := range h.charges {
 		h.ledger.Observer.Spent(h.charges[i].Budget.Name, actual, asReserved)
 	}

@@ -17,6 +17,7 @@ func (s *Sources) Endpoints() []Endpoint {
 	before := Parameter{"before", "next of the answer before, where the log was not read to its beginning"}
 	return []Endpoint{
 		get("/v1/status", "The state of this gateway, and counts of the last five minutes", Status{}, s.status),
+		get("/v1/activity", "What this gateway has judged, run and charged in equal intervals, and what has changed", Activity{}, s.activity, Parameter{"span", "15m, 1h or 24h; 1h where it is absent"}),
 		get("/v1/config", "The configuration in force, without secrets", Configuration{}, func(*Request) (any, error) { return s.Configuration(), nil }),
 		get("/v1/decisions", "Decisions of the audit log, the newest first", Decisions{}, s.decisions, decisionsQuery...),
 		get("/v1/decisions/{call_id}", "Everything that is known of one call", Case{}, s.decision, before),

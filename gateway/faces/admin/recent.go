@@ -10,26 +10,20 @@ import (
 
 const (
 	recentCalls = 1024 // judgements that are kept
-	binLength   = 10 * time.Second
-	binCount    = 30 // 5 minutes
+	recentSpan  = 5 * time.Minute
 )
 
-// Recent keeps the last judgements, and counts those of the last five minutes. Its memory is
-// bounded, and nothing of it survives the process. It is safe for concurrent use.
+// Recent keeps the last judgements, and counts what was judged, run and charged in the last day. Its
+// memory is bounded, and nothing of it survives the process. It is safe for concurrent use.
 type Recent struct {
-	now func() time.Time
+	now   func() time.Time
+	since time.Time
 
 	mu   sync.Mutex
 	ring [recentCalls]gateway.Judgement
 	next int
-	bins [binCount]bin
-}
-
-// bin counts the judgements of a few seconds.
-type bin struct {
-	at       int64 // the number of the bin since 1970
-	verdicts map[gateway.Verdict]int
-	codes    map[refusal.Code]int
+	// The last hour is counted exactly, the last day in longer bins.
+	hour, day bins
 }
 
 // NewRecent returns an empty one; a nil clock is time.Now.
@@ -37,24 +31,39 @@ func NewRecent(now func() time.Time) *Recent {
 	if now == nil {
 		now = time.Now
 	}
-	return &Recent{now: now}
+	return &Recent{now: now, since: now(), hour: newBins(10*time.Second, time.Hour), day: newBins(5*time.Minute, 24*time.Hour)}
 }
 
 // Keep keeps a judgement in the place of the oldest.
 func (r *Recent) Keep(j gateway.Judgement) {
-	at := r.now().UnixNano() / int64(binLength)
+	took := j.Took()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ring[r.next] = j
 	r.next = (r.next + 1) % recentCalls
-	b := &r.bins[at%binCount]
-	if b.at != at || b.verdicts == nil {
-		*b = bin{at: at, verdicts: map[gateway.Verdict]int{}, codes: map[refusal.Code]int{}}
-	}
-	b.verdicts[j.Verdict]++
-	if j.Refusal != nil {
-		b.codes[j.Refusal.Code]++
-	}
+	r.count(func(b *bin) { b.judge(&j, took) })
+}
+
+// Ran counts an executed call, from its dispatch to its outcome.
+func (r *Recent) Ran(took time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.count(func(b *bin) { b.ran.add(took) })
+}
+
+// Charged counts what a request to a model took of its budgets; micros are millionths of the currency, which is
+// empty where there are no prices.
+func (r *Recent) Charged(tokens, micros int64, currency string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.count(func(b *bin) { b.charge(tokens, micros, currency) })
+}
+
+// count adds to the bins of now. The caller holds mu.
+func (r *Recent) count(add func(*bin)) {
+	now := r.now()
+	add(r.hour.at(now))
+	add(r.day.at(now))
 }
 
 // find returns the judgement of a call, if it is still kept.
@@ -77,20 +86,21 @@ type Counts struct {
 }
 
 func (r *Recent) counts() Counts {
-	c := Counts{Seconds: int(binCount * binLength / time.Second), Verdicts: map[gateway.Verdict]int{}, Codes: map[refusal.Code]int{}}
-	oldest := r.now().UnixNano()/int64(binLength) - binCount + 1
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i := range r.bins {
-		if r.bins[i].at < oldest {
-			continue
+	sum := bin{}
+	last, _ := r.hour.last(r.now(), recentSpan, r.hour.length)
+	for i := range last {
+		sum.add(&last[i])
+	}
+	c := Counts{Seconds: int(recentSpan / time.Second), Verdicts: map[gateway.Verdict]int{}, Codes: map[refusal.Code]int{}}
+	for verdict, n := range map[gateway.Verdict]int{gateway.VerdictCall: sum.allowed, gateway.VerdictRefused: sum.refused + sum.asked, gateway.VerdictText: sum.text} {
+		if n > 0 {
+			c.Verdicts[verdict] = n
 		}
-		for verdict, n := range r.bins[i].verdicts {
-			c.Verdicts[verdict] += n
-		}
-		for code, n := range r.bins[i].codes {
-			c.Codes[code] += n
-		}
+	}
+	for code, n := range sum.codes {
+		c.Codes[code] = n
 	}
 	return c
 }

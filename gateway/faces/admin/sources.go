@@ -9,6 +9,7 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/runs"
 	"github.com/callgate/callgate/policy/lab"
+	"github.com/callgate/callgate/store"
 )
 
 // Sources have the data that the endpoints of this package read. All but SearchTime must be set.
@@ -31,6 +32,10 @@ type Sources struct {
 	Started     time.Time
 	// StopsInForce is how many stops of operators have not ended; nil: none.
 	StopsInForce func() int
+	// StopsKept are the stops of operators and those that have ended lately; nil: none.
+	StopsKept func() []store.Stop
+	// Changes are those of the configuration and the tools; nil: none.
+	Changes *Changes
 	// ApprovalsWaiting is how many calls waited for people when they were last counted.
 	ApprovalsWaiting func() int
 	// ApprovalChanges returns a number that grows when approvals or grants have changed, at whatever

@@ -53,6 +53,8 @@ type fixture struct {
 	names       []string                 // of callers
 	breakers    []admin.Breaker
 	candidate   lab.CandidateReport
+	recent      *admin.Recent
+	changes     *admin.Changes
 	waiting     int // approvals, as they were counted last
 }
 
@@ -85,7 +87,8 @@ func newFixtureOn(t testing.TB, authn gateway.Authenticator, more map[string]str
 	if err != nil {
 		t.Fatal(err)
 	}
-	recent, limiter := admin.NewRecent(nil), ratelimit.NewLocal(time.Now)
+	began := time.Now() // what is counted is in one interval
+	recent, limiter := admin.NewRecent(func() time.Time { return began }), ratelimit.NewLocal(time.Now)
 	people := func(v approval.Vote) approval.Voter { return approval.Voter{Principal: v.By, Approves: v.Rules} }
 	threads := store.NewThreads(time.Now, store.ThreadBounds{})
 	k, err := calls.New(&gateway.Config{
@@ -99,7 +102,7 @@ func newFixtureOn(t testing.TB, authn gateway.Authenticator, more map[string]str
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fixture{kernel: k.Kernel, executor: k, store: kept, log: log, health: admin.Health{Ready: true, Digest: loaded.Digest}}
+	f := &fixture{recent: recent, changes: &admin.Changes{}, kernel: k.Kernel, executor: k, store: kept, log: log, health: admin.Health{Ready: true, Digest: loaded.Digest}}
 	logger := slog.New(slog.NewTextHandler(failing{t}, &slog.HandlerOptions{Level: slog.LevelError}))
 	api := admin.New(admin.Options{Kernel: k.Kernel, Loopback: true, Log: logger})
 	desk, err := stops.Open(t.Context(), stops.Options{Kernel: k.Kernel, Log: logger})
@@ -108,7 +111,7 @@ func newFixtureOn(t testing.TB, authn gateway.Authenticator, more map[string]str
 	}
 	api.Mount((&admin.Sources{
 		Kernel: k.Kernel, Log: log, Recent: recent, Runs: runs.New(runs.Options{}), Version: "v1.2.3", Replica: "here", Started: time.Now(), SearchTime: time.Hour,
-		StopsInForce: func() int { return len(desk.Active()) }, Health: func() admin.Health { return f.health }, OpenBreakers: func() int { return 0 },
+		Changes: f.changes, StopsKept: desk.Kept, StopsInForce: func() int { return len(desk.Active()) }, Health: func() admin.Health { return f.health }, OpenBreakers: func() int { return 0 },
 		ApprovalsWaiting: func() int { return f.waiting },
 		Candidate:        func() lab.CandidateReport { return f.candidate },
 		Differences:      func(name string) []toolservers.Difference { return f.differences },
@@ -540,9 +543,9 @@ func (s *swap) Authenticate(credential string) *identity.Principal {
 	return s.now.Authenticate(credential)
 }
 
-// BenchmarkPages renders each page over a log of 50,000 decisions.
-func BenchmarkPages(b *testing.B) {
-	f := newFixture(b, nil, oneTool)
+// manyDecisions is a console over a log of 50,000 decisions, and the paths of its pages.
+func manyDecisions(t testing.TB) (f *fixture, paths []string) {
+	f = newFixture(t, nil, oneTool)
 	waits := make(chan string, 256)
 	for range 200 {
 		for range 250 {
@@ -555,8 +558,18 @@ func BenchmarkPages(b *testing.B) {
 		}
 	}
 	id := f.judge("Analyst", `{"tool":{"name":"web.search","arguments":{"query":"x","extra":1}}}`)
-	for _, path := range []string{"/console", "/console/calls", "/console/calls?agent=nobody", "/console/calls/" + id, "/console/tools", "/console/policy?agent=Intern&tool=web.search", "/console/audit", "/console/limits", "/console/running", "/console/calls?since=1h&verdict=refused"} {
-		b.Run(strings.TrimSuffix(path, id), func(b *testing.B) {
+	return f, []string{
+		"/console", "/console?span=24h", "/console/calls", "/console/calls?agent=nobody", "/console/calls?since=1h&verdict=refused", "/console/calls?verdict=asked", "/console/calls/" + id, "/console/agents/Analyst", "/console/agents/Intern",
+		"/console/approvals", "/console/check", "/console/tools", "/console/policy?agent=Intern&tool=web.search", "/console/limits", "/console/running", "/console/threads", "/console/stops", "/console/candidate", "/console/audit",
+	}
+}
+
+// BenchmarkPages renders each page over a log of 50,000 decisions.
+func BenchmarkPages(b *testing.B) {
+	f, paths := manyDecisions(b)
+	for _, path := range paths {
+		name, _, _ := strings.Cut(path, "/call_")
+		b.Run(name, func(b *testing.B) {
 			size := 0
 			for b.Loop() {
 				answer, body := f.do(b, f.Client(), sent{path: path})
@@ -566,5 +579,31 @@ func BenchmarkPages(b *testing.B) {
 			}
 			b.ReportMetric(float64(size), "bytes")
 		})
+	}
+}
+
+// TestPagesInTime: none takes longer than a tenth of a second over a log of 50,000 decisions, in the middle of nine times.
+// It is what make console-times runs.
+func TestPagesInTime(t *testing.T) {
+	if os.Getenv("CALLGATE_CONSOLE_TIMES") == "" {
+		t.Skip("skipped: make console-times times the pages")
+	}
+	f, paths := manyDecisions(t)
+	for _, path := range paths {
+		var took []time.Duration
+		size := 0
+		for range 9 {
+			began := time.Now()
+			answer, body := f.do(t, f.Client(), sent{path: path})
+			took = append(took, time.Since(began))
+			if size = len(body); answer.StatusCode != 200 {
+				t.Fatal(path, answer.StatusCode)
+			}
+		}
+		slices.Sort(took)
+		t.Logf("%-50.50s %8s %7d bytes", path, took[4].Round(100*time.Microsecond), size)
+		if took[4] > 100*time.Millisecond {
+			t.Errorf("%s takes %s", path, took[4])
+		}
 	}
 }

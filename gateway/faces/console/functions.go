@@ -45,6 +45,8 @@ func (c *Console) functions() template.FuncMap {
 		"status":    statusOf,
 		"verdicts":  func() []string { return []string{wordAllowed, wordAsked, wordRefused, wordText} },
 		"codes":     sortedCounts[refusal.Code],
+		"spans":     admin.Spans,
+		"busy":      busy,
 		"stages":    stagesOf,
 		"reach":     func(t admin.Tool, i int) string { return t.Reach[i] },
 		"labelled":  func(label string, list []admin.Decision) labelled { return labelled{label, list} },

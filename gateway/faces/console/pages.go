@@ -29,6 +29,8 @@ func selected(r *request, names ...string) url.Values {
 // overviewData is the state of the gateway, its last refusals, and what waits for people.
 type overviewData struct {
 	Status    admin.Status
+	Activity  admin.Activity
+	Charts    []chart
 	Decisions admin.Decisions
 	Waiting   waiting
 }
@@ -42,11 +44,15 @@ func (c *Console) overview(w http.ResponseWriter, r *request) *refusal.Error {
 	if refused != nil {
 		return refused
 	}
+	activity, refused := ask[admin.Activity](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/activity", Query: selected(r, "span")})
+	if refused != nil {
+		return refused
+	}
 	last, refused := ask[admin.Decisions](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/decisions", Query: url.Values{"limit": {"12"}, "verdict": {"refused"}, "asked": {"no"}}})
 	if refused != nil {
 		return refused
 	}
-	c.show(w, r, http.StatusOK, "overview", page{Title: "Overview", Live: "decisions config standing approvals", Data: overviewData{status, last, c.countWaiting(r)}})
+	c.show(w, r, http.StatusOK, "overview", page{Title: "Overview", Live: "decisions config standing approvals", Data: overviewData{status, activity, chartsOf(&activity), last, c.countWaiting(r)}})
 	return nil
 }
 
