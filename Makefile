@@ -146,7 +146,7 @@ acp-agents: ## Claude Code and Codex behind `callgate acp`, which are fetched (a
 test-console: ## the console in Chromium: axe, its security policy, keyboard, without JavaScript; needs chromium, node and npm; CONSOLE_PICTURES=FOLDER writes pictures
 	CALLGATE_CONSOLE=1 $(GO) test -count=1 -v -timeout 40m ./test/console
 
-console-times: ## every page of the console over a log of 50,000 decisions: none may take longer than a tenth of a second
+console-times: ## every page of the console over a log of 50,000 decisions: none may take more than a tenth of a second of a processor
 	CALLGATE_CONSOLE_TIMES=1 $(GO) test -count=1 -v -run '^TestPagesInTime$$' ./gateway/faces/console
 
 bench-http: ## the gateway beside fair baselines, over HTTP: seven minutes; needs wrk, and nginx and redis-server for two of the lines; ARGS=-help explains it

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/callgate/callgate/audit/internal/logfile"
 )
@@ -26,6 +27,8 @@ type Search struct {
 	// read for them.
 	Count    int
 	MaxBytes int64
+	// Since ends the search at the first record that is older; the zero time ends it nowhere.
+	Since time.Time
 	// Equal are members, by their names on disk, and the values that they must have.
 	Equal map[string]string
 	// Keep has the last word on a record; nil keeps all.
@@ -43,6 +46,9 @@ type Found struct {
 
 // errEnough ends a search early.
 var errEnough = errors.New("enough was read")
+
+// errOlder ends a search that has come to older records.
+var errOlder = errors.New("the rest is older")
 
 // errMoved says that a file was rotated between the list of files and its reading.
 var errMoved = errors.New("a file of the log was moved")
@@ -67,6 +73,11 @@ func (l *Log) Newest(ctx context.Context, s Search) (Found, error) {
 				return errMoved
 			}
 			found.Next = seq
+			if !s.Since.IsZero() {
+				if at, ok := logfile.TimeOf(line); ok && at.Before(s.Since) {
+					return errOlder
+				}
+			}
 			if containsAll(line, needles) {
 				if r, err := Decode(line); err == nil && s.matches(&r) {
 					found.Records = append(found.Records, r)
@@ -81,9 +92,9 @@ func (l *Log) Newest(ctx context.Context, s Search) (Found, error) {
 		switch {
 		case errors.Is(err, errMoved):
 			continue
-		case err != nil && !errors.Is(err, errEnough):
+		case err != nil && !errors.Is(err, errEnough) && !errors.Is(err, errOlder):
 			return Found{}, err
-		case err == nil || found.Next <= 1:
+		case !errors.Is(err, errEnough) || found.Next <= 1:
 			found.Next = 0
 		}
 		break

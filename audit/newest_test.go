@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -139,5 +140,29 @@ func BenchmarkNewest(b *testing.B) {
 			b.Fatal(found, err)
 		}
 		b.SetBytes(found.Read)
+	}
+}
+
+// TestNewestSince: the search ends at the first older record, whether it is looked for or not.
+func TestNewestSince(t *testing.T) {
+	l := open(t, t.TempDir(), Options{})
+	defer l.Close()
+	begin := sample("").Time
+	for i, agent := range []string{"Analyst", "Intern", "Analyst", "Intern", "Intern", "Analyst"} {
+		r := sample(fmt.Sprint("call_", i))
+		r.Agent, r.Time = agent, begin.Add(time.Duration(i)*time.Minute)
+		if err := l.Append(context.Background(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for since, want := range map[time.Duration]string{-time.Minute: "6 3 1", 0: "6 3 1", 1: "6 3", 2 * time.Minute: "6 3", 3 * time.Minute: "6", 6 * time.Minute: ""} {
+		found, err := l.Newest(context.Background(), Search{Count: 10, MaxBytes: math.MaxInt64, Equal: map[string]string{"agent": "Analyst"}, Since: begin.Add(since)})
+		var got []string
+		for _, r := range found.Records {
+			got = append(got, fmt.Sprint(r.Seq))
+		}
+		if err != nil || strings.Join(got, " ") != want || found.Next != 0 {
+			t.Errorf("since %s: found %v, next %d, %v, expected %s", since, got, found.Next, err, want)
+		}
 	}
 }

@@ -291,7 +291,7 @@ func firstNotBefore(f io.ReaderAt, size int64, t time.Time, timeless bool) (int6
 			return 0, err
 		}
 		before := timeless
-		if at, ok := timeOf(begin[:n]); ok {
+		if at, ok := logfile.TimeOf(begin[:n]); ok {
 			before = at.Before(t)
 		}
 		if !before {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/audit/internal/logfile"
 )
 
 // Query selects records. An empty member selects all. A value that ends in "*" selects those
@@ -102,7 +103,7 @@ func (f *filter) mayMatch(line []byte) bool {
 	if f.Since.IsZero() && f.Until.IsZero() {
 		return true
 	}
-	at, ok := timeOf(line)
+	at, ok := logfile.TimeOf(line)
 	return !ok || f.within(at)
 }
 
@@ -146,20 +147,4 @@ func isLike(value, wanted string) bool {
 		return strings.HasPrefix(value, prefix)
 	}
 	return wanted == "" || value == wanted
-}
-
-// timeOf reads the time of a line, of which the beginning is enough. The members before it are
-// the log's own, so what looks like a time further on is content.
-func timeOf(line []byte) (time.Time, bool) {
-	const member = `,"time":"`
-	i := bytes.IndexByte(line, ',')
-	if i < 0 || !bytes.HasPrefix(line[i:], []byte(member)) {
-		return time.Time{}, false
-	}
-	text, _, whole := bytes.Cut(line[i+len(member):], []byte{'"'})
-	if !whole {
-		return time.Time{}, false
-	}
-	at, err := time.Parse(time.RFC3339Nano, string(text))
-	return at, err == nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"time"
 )
 
 // SeqOf reads the seq of a line.
@@ -17,6 +18,22 @@ func SeqOf(line []byte) (seq uint64, ok bool) {
 		seq = seq*10 + uint64(c-'0')
 	}
 	return 0, false
+}
+
+// TimeOf reads the time of a line, of which the beginning is enough. The members before it are
+// the log's own, so what looks like a time further on is content.
+func TimeOf(line []byte) (time.Time, bool) {
+	const member = `,"time":"`
+	i := bytes.IndexByte(line, ',')
+	if i < 0 || !bytes.HasPrefix(line[i:], []byte(member)) {
+		return time.Time{}, false
+	}
+	text, _, whole := bytes.Cut(line[i+len(member):], []byte{'"'})
+	if !whole {
+		return time.Time{}, false
+	}
+	at, err := time.Parse(time.RFC3339Nano, string(text))
+	return at, err == nil
 }
 
 // OffsetBefore returns the end of the last complete line whose seq is less than before, by

@@ -80,7 +80,6 @@ func (s *Sources) decisions(r *Request) (any, error) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), cmp.Or(s.SearchTime, searchTime))
 	defer cancel()
-	over := false // the rest of the log is older than since
 	search := audit.Search{Before: before, Count: limit, MaxBytes: searchBytes, Equal: map[string]string{}}
 	for _, name := range []string{"agent", "tool", "ledger"} {
 		if value := r.Query(name); value != "" {
@@ -94,20 +93,21 @@ func (s *Sources) decisions(r *Request) (any, error) {
 		}
 		search.Equal["workspace"], search.Equal["project"] = workspace, project
 	}
-	// A decision that is no call has no end, so that no other record has to be read for it. With since
-	// they are: by their times the search stops.
-	if (verdict == string(audit.Refused) || verdict == string(audit.Text)) && since.IsZero() {
+	if !since.IsZero() {
+		search.Since = since.Add(-clockSlack)
+	}
+	// A decision that is no call has no end, so that no other record has to be read for it.
+	if verdict == string(audit.Refused) || verdict == string(audit.Text) {
 		search.Equal["verdict"] = verdict
+	}
+	if asked == "yes" {
+		search.Equal["code"] = string(refusal.ApprovalRequired)
 	}
 	code := r.Query("code")
 	ends := map[string]*Ended{} // of the calls whose decision is further back
 	var decisions []Decision
 	search.Keep = func(record *audit.Record) bool {
 		if record.Time.Before(since) {
-			if record.Time.Before(since.Add(-clockSlack)) {
-				over = true
-				cancel()
-			}
 			return false
 		}
 		if record.Event == audit.Ending {
@@ -132,9 +132,6 @@ func (s *Sources) decisions(r *Request) (any, error) {
 	found, err := s.Log.Newest(ctx, search)
 	if err != nil {
 		return nil, err
-	}
-	if over {
-		found.Next = 0
 	}
 	if decisions == nil {
 		decisions = []Decision{}

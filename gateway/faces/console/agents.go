@@ -1,10 +1,13 @@
 package console
 
 import (
+	"cmp"
+	"context"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/callgate/callgate/gateway/faces/admin"
 	"github.com/callgate/callgate/ratelimit"
@@ -14,6 +17,7 @@ import (
 )
 
 const (
+	agentTime   = 60 * time.Millisecond
 	agentCalls  = 12  // decisions on the page of an agent
 	agentTools  = 500 // tools of which the page says whether the agent may use them
 	agentLimits = 500 // limits of each kind among which the agent's are looked for
@@ -54,7 +58,10 @@ func (c *Console) agent(w http.ResponseWriter, r *request) *refusal.Error {
 	}
 	data.Known = slices.Contains(config.Agents, data.Name)
 	query := url.Values{"agent": {data.Name}, "limit": {strconv.Itoa(agentCalls)}}
-	if data.Did, refused = ask[admin.Decisions](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/decisions", Query: query}); refused != nil {
+	ctx, cancel := context.WithTimeout(r.Context(), cmp.Or(c.options.AgentTime, agentTime))
+	defer cancel()
+	search := &request{r.WithContext(ctx), r.caller, r.session}
+	if data.Did, refused = ask[admin.Decisions](c, search, admin.Ask{Method: http.MethodGet, Path: "/v1/decisions", Query: query}); refused != nil {
 		return refused
 	}
 	if !data.Known && len(data.Did.Decisions) == 0 && data.Did.Next == 0 {

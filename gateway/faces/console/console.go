@@ -20,6 +20,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/callgate/callgate/gateway/faces/admin"
 	"github.com/callgate/callgate/identity"
@@ -40,7 +41,10 @@ type Options struct {
 	// Loopback says that pages come over connections of this machine alone, so that the cookie
 	// of a session needs no TLS.
 	Loopback bool
-	Log      *slog.Logger
+	// AgentTime bounds the search of the log for the page of an agent, which leads on to what it has not read.
+	// 0 is 60 ms.
+	AgentTime time.Duration
+	Log       *slog.Logger
 }
 
 // Console serves the pages. It is safe for concurrent use.

@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -132,7 +133,11 @@ func newFixtureOn(t testing.TB, authn gateway.Authenticator, more map[string]str
 	api.Mount((&admin.Threads{Kernel: k.Kernel, Ledger: f.threads}).Endpoints()...)
 	api.Mount((&admin.Stops{Desk: desk, Kernel: k.Kernel, Running: kept.Running}).Endpoints()...)
 	api.Mount((&admin.Approvals{Desk: k.Desk(), Kernel: k.Kernel, Log: log, EarlierTime: time.Hour}).Endpoints()...)
-	pages, err := console.New(console.Options{API: api, Loopback: true, Log: logger})
+	agentTime := time.Hour
+	if os.Getenv(timesPages) != "" {
+		agentTime = 0 // as in use
+	}
+	pages, err := console.New(console.Options{API: api, Loopback: true, AgentTime: agentTime, Log: logger})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -582,10 +587,13 @@ func BenchmarkPages(b *testing.B) {
 	}
 }
 
-// TestPagesInTime: none takes longer than a tenth of a second over a log of 50,000 decisions, in the middle of nine times.
-// It is what make console-times runs.
+// timesPages is the variable by which make console-times has pages timed.
+const timesPages = "CALLGATE_CONSOLE_TIMES"
+
+// TestPagesInTime: none takes more than a tenth of a second of a processor over a log of 50,000 decisions, in the middle
+// of nine times. What others do on the machine does not count.
 func TestPagesInTime(t *testing.T) {
-	if os.Getenv("CALLGATE_CONSOLE_TIMES") == "" {
+	if os.Getenv(timesPages) == "" {
 		t.Skip("skipped: make console-times times the pages")
 	}
 	f, paths := manyDecisions(t)
@@ -593,9 +601,9 @@ func TestPagesInTime(t *testing.T) {
 		var took []time.Duration
 		size := 0
 		for range 9 {
-			began := time.Now()
+			began := processorTime(t)
 			answer, body := f.do(t, f.Client(), sent{path: path})
-			took = append(took, time.Since(began))
+			took = append(took, processorTime(t)-began)
 			if size = len(body); answer.StatusCode != 200 {
 				t.Fatal(path, answer.StatusCode)
 			}
@@ -606,4 +614,13 @@ func TestPagesInTime(t *testing.T) {
 			t.Errorf("%s takes %s", path, took[4])
 		}
 	}
+}
+
+// processorTime is what this process has used.
+func processorTime(t testing.TB) time.Duration {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
