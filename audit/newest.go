@@ -189,12 +189,17 @@ func visitBackward(name string, before uint64, read *int64, visit func(line []by
 	if err != nil {
 		return err
 	}
+	var buffer []byte // visit keeps none of it
+	var starts []int  // of the lines of a block: found forwards, which is faster
 	for end > 0 {
 		// All but the first line of a block is whole. A line longer than a block grows it.
 		var block []byte
 		first := 0
 		for size := min(backwardBlock, end); ; size = min(2*size, end) {
-			block = make([]byte, size)
+			if int64(cap(buffer)) < size {
+				buffer = make([]byte, size)
+			}
+			block = buffer[:size]
 			if _, err := f.ReadAt(block, end-size); err != nil {
 				return err
 			}
@@ -206,12 +211,21 @@ func visitBackward(name string, before uint64, read *int64, visit func(line []by
 				break
 			}
 		}
-		for rest := block[first:]; len(rest) > 0; {
-			from := bytes.LastIndexByte(rest[:len(rest)-1], '\n') + 1
-			if err := visit(rest[from : len(rest)-1]); err != nil {
+		starts = starts[:0]
+		for at := first; at < len(block); {
+			starts = append(starts, at)
+			length := bytes.IndexByte(block[at:], '\n') + 1
+			if length == 0 {
+				break // the block ends at the end of a line, so there is no such line
+			}
+			at += length
+		}
+		next := len(block)
+		for _, at := range slices.Backward(starts) {
+			if err := visit(block[at : next-1]); err != nil {
 				return err
 			}
-			rest = rest[:from]
+			next = at
 		}
 		end -= int64(len(block) - first)
 	}
