@@ -232,7 +232,7 @@ test("activity, changes and ids without JavaScript", { timeout: 300000 }, async 
   assert.ok(await page.getByRole("cell", { name: /unknown_tool/ }).count(), "the table has no codes");
   assert.deepEqual(await page.locator("#changes .tag").allTextContents(), ["resumed", "stopped"]);
   for (const [id, path] of [[ids.fault, "/console/calls/" + ids.fault], ["Analyst", "/console/agents/Analyst"], [ids.thread, "/console/threads/" + ids.thread]]) {
-    await page.getByLabel("Id or name").fill(id);
+    await page.getByRole("textbox", { name: "Id or name" }).fill(id);
     await page.getByRole("button", { name: "Find" }).click();
     await page.waitForURL(base + path, { timeout: 120000 });
   }
@@ -255,8 +255,8 @@ test("pictures", { timeout: 300000, skip: !pictures }, async () => {
     await call("Analyst", '{"tool":{"name":"web.search","arguments":{"query":"agent memory"}}}');
   }
   for (const [name, path, options, height] of [
-    ["overview", "/console?span=15m", {}, 900], ["call", "/console/calls/" + ids.fault, {}, 760], ["approval", "/console/approvals/" + await ask(), {}, 1000], ["tools-dark", "/console/tools", { colorScheme: "dark" }, 480], ["limits", "/console/limits", {}, 760],
-    ["agent", "/console/agents/Analyst", {}, 760], ["approval-phone", "/console/approvals/" + await ask(), { viewport: { width: 390, height: 760 } }, 760],
+    ["overview", "/console?span=15m", {}, 780], ["call", "/console/calls/" + ids.fault, {}, 760], ["approval", "/console/approvals/" + await ask(), {}, 760], ["tools-dark", "/console/tools", { colorScheme: "dark" }, 480], ["limits", "/console/limits", {}, 760],
+    ["agent", "/console/agents/Analyst", {}, 520], ["approval-phone", "/console/approvals/" + await ask(), { viewport: { width: 390, height: 760 } }, 760],
   ]) {
     const { page, close } = await open({ viewport: { width: 1060, height }, ...options }, path);
     await page.screenshot({ path: `${pictures}/${name}.png`, animations: "disabled" });
