@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/gateway/faces/agenthooks"
 	"github.com/callgate/callgate/gateway/faces/callback"
 	"github.com/callgate/callgate/gateway/faces/chat"
 	"github.com/callgate/callgate/gateway/faces/mcp"
@@ -90,6 +91,7 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 	defer client.Close()
 	callback.New(callback.Options{Executor: h.Executor, Verify: h.callbacks.verify}).Mount(front)
 	oxp.New(oxp.Options{Executor: h.Executor, Log: logger, CheckReady: authn.unready, URL: h.callbacks.publicURL}).Mount(front)
+	agenthooks.New(h.Executor).Mount(front)
 	did := runs.New(runs.Options{})
 	(&runs.Face{Executor: h.Executor, Log: did, Refuse: native.Refuse}).Mount(front)
 	forModels := turns.Options{Executor: h.Executor, Upstreams: h.models.Load, Client: client, Runs: did, Budgets: h.budgets.ledger}

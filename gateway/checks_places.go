@@ -71,6 +71,29 @@ func (a *Admission) Bounds() (boundary.Lists, error) {
 	return project.Bounds(), nil
 }
 
+// PlaceOf returns the project that a folder lies in: that with the innermost root around it. Where it lies in none, or in
+// several at once, both names are empty.
+func (k *Kernel) PlaceOf(folder string) (workspace, project string) {
+	deepest := 0
+	for inWorkspace, w := range k.config.Load().Workspaces {
+		for name, p := range w.Projects {
+			bounds := p.Bounds()
+			for _, root := range bounds.Roots {
+				bounds.Roots = []string{root}
+				if _, err := bounds.Resolve(folder); err != nil || len(root) < deepest {
+					continue
+				}
+				if len(root) == deepest && (workspace != inWorkspace || project != name) {
+					workspace, project = "", ""
+					continue
+				}
+				deepest, workspace, project = len(root), inWorkspace, name
+			}
+		}
+	}
+	return workspace, project
+}
+
 // InProject reports whether the request may act in the project that it names, by the configuration of
 // now: it exists, is the principal's, and lists the agent, if the request has one.
 func (a *Admission) InProject() bool {
@@ -88,11 +111,17 @@ func checkBoundary(_ context.Context, c *Call) error {
 	if c.project == nil {
 		return errors.New("no project was entered")
 	}
+	bounds := c.project.Bounds()
+	if bounds.Start = c.request.Folder; bounds.Start != "" {
+		if _, err := bounds.Resolve(bounds.Start); err != nil && len(bounds.Roots) > 0 {
+			return refusal.New(refusal.BoundaryViolation, "The folder that this call is made in is outside this project.").WithCause(err)
+		}
+	}
 	var values []schema.BoundaryValue
 	if c.tool.HasBoundaries() && !c.tool.WithinJSON(c.parsed.Arguments, func(kind, value string) bool {
-		return c.project.Bounds().Within(kind, value) == nil
+		return bounds.Within(kind, value) == nil
 	}) {
 		values = c.tool.Boundaries(c.arguments())
 	}
-	return violations.OfBoundary(values, c.answers, c.project.Bounds(), c.source())
+	return violations.OfBoundary(values, c.answers, bounds, c.source())
 }

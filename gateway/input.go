@@ -53,6 +53,9 @@ type Request struct {
 	// that one has done, with all that came from it. User is the person the conversation is for.
 	Ancestors []string
 	User      string
+	// Folder, if not empty, is where relative paths of the calls start, instead of the first root of the project. It
+	// is absolute, and allows nothing.
+	Folder string
 	// ParentID is the caller's span in that trace (W3C Trace Context), and Sampled
 	// says that the caller traces it; empty where the trace begins here.
 	ParentID string

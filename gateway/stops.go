@@ -73,13 +73,21 @@ func (a *Admission) Stopped(ctx context.Context) error {
 	if a.kernel == nil {
 		return refuse.NotAdmitted()
 	}
-	target := store.StopTarget{
-		Scope: store.Scope{Principal: a.principal, Workspace: a.request.Workspace, Project: a.request.Project},
-		Agent: a.request.Agent, Thread: a.request.Thread, Ancestors: a.request.Ancestors,
-	}
-	err := a.kernel.stopped(&target)
+	err := a.kernel.stopped(a.stopTarget(""))
 	if err == nil {
 		return nil
 	}
 	return a.Open(ctx, ModeCall, Input{}).Refuse(ctx, refusal.From(refusal.Permission, err)).Refusal()
+}
+
+// StopsTool reports whether operators have stopped calls of a tool by the admission.
+func (a *Admission) StopsTool(tool string) bool {
+	return a.kernel == nil || a.kernel.stopped(a.stopTarget(tool)) != nil
+}
+
+func (a *Admission) stopTarget(tool string) *store.StopTarget {
+	return &store.StopTarget{
+		Scope: store.Scope{Principal: a.principal, Workspace: a.request.Workspace, Project: a.request.Project},
+		Agent: a.request.Agent, Tool: tool, Thread: a.request.Thread, Ancestors: a.request.Ancestors,
+	}
 }

@@ -106,6 +106,10 @@ const (
 
 	AuditUnavailable Code = "audit_unavailable"
 
+	// Unjudged and ExecutedDiffers are for a call that an agent has run itself: without a verdict, or otherwise than
+	// was judged.
+	Unjudged            Code = "unjudged"
+	ExecutedDiffers     Code = "executed_differs"
 	ToolFailed          Code = "tool_failed"
 	ToolUnavailable     Code = "tool_unavailable"
 	AddressBlocked      Code = "address_blocked"
@@ -215,6 +219,8 @@ var codes = map[Code]row{
 
 	AuditUnavailable: {http.StatusServiceUnavailable, Log, "the decision could not be written to the audit log in time", "look at the disk of `data_dir`; nothing is executed until the log can be written"},
 
+	Unjudged:            {http.StatusForbidden, Execute, "a coding agent ran a call that its hook had no permission for: the hook was not asked, or was not heeded, or the gateway was restarted in between", "see that the agent's hooks are those that `callgate hook install` prints, and that nobody can change them"},
+	ExecutedDiffers:     {http.StatusForbidden, Execute, "a coding agent ran a call with other arguments than its hook was permitted", "look for another hook of the agent that changes arguments, or for edits of its user"},
 	ToolFailed:          {http.StatusOK, Execute, "the tool ran and reported a failure", "look at what the tool said; the model has read it"},
 	ToolUnavailable:     {http.StatusBadGateway, Execute, "the tool's server could not be reached, or its circuit breaker is open", lookAtTool},
 	AddressBlocked:      {http.StatusBadGateway, Execute, "the tool's address is not one that calls may go to", "correct the tool's URL, or allow its address range"},

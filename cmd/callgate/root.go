@@ -43,7 +43,7 @@ Exit codes: 0 accepted or done, 1 refused, 2 usage or configuration, 3 internal.
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w; %q tells more", err, c.CommandPath()+" --help")
 	})
-	section(root, "start", "To begin:", newDemo(e), newInit(e), newServe(e), newCheck(e), newCall(e))
+	section(root, "start", "To begin:", newDemo(e), newInit(e), newServe(e), newCheck(e), newCall(e), newHooks(e))
 	section(root, "connect", "To connect applications and models:", newMCP(e), newACP(e))
 	section(root, "configure", "To configure:", newConfig(e), newTools(e), newServers(e), newPolicy(e), newKeys(e))
 	section(root, "operate", "To operate:", newApprovals(e), newStop(e), newStops(e), newResume(e), newAudit(e), newHealthcheck(e))

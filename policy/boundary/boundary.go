@@ -32,7 +32,8 @@ func BuiltIn(kind string) bool {
 
 // Lists are the boundaries of one project. An empty list allows nothing.
 type Lists struct {
-	Roots     []string            // absolute, clean directories; the first is where relative paths start
+	Roots     []string            // absolute, clean directories
+	Start     string              // where relative paths start, absolute; empty: the first root
 	Hosts     []string            // names, *.NAME, or IP addresses
 	Resources map[string][]string // by kind: exact values, or a prefix before a trailing star
 	// Workspace and Project are the only values of their kinds; empty allows none.

@@ -1,6 +1,7 @@
 package boundary
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -58,7 +59,7 @@ func (p Lists) StartsAt(folder string) bool {
 }
 
 // Resolve checks a path against the project's roots and says which file it
-// means. A relative path starts at the first root; "~" is a name like any
+// means. A relative path starts at Start; "~" is a name like any
 // other. The path must be within a root as it is written, with . and ..
 // removed, and also where the file system leads it, one link and one .. after
 // the other; what does not exist has no links. The roots' own links are
@@ -74,7 +75,7 @@ func (p Lists) Resolve(value string) (Place, error) {
 	absolute := value
 	if !filepath.IsAbs(absolute) {
 		// Not filepath.Join, which would remove .. before links are looked at.
-		absolute = p.Roots[0] + string(filepath.Separator) + absolute
+		absolute = cmp.Or(p.Start, p.Roots[0]) + string(filepath.Separator) + absolute
 	}
 	if len(absolute) > maxPath {
 		return Place{}, outside(KindPath, reasonForm)

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/callgate/callgate/internal/oserr"
+	"github.com/callgate/callgate/internal/safe"
+)
+
+const (
+	maxHookInput  = 16 << 20
+	maxHookAnswer = 64 << 10
+)
+
+func newHooks(e env) *cobra.Command {
+	parent := group("hook", "Judge the calls of a coding agent, as its hook")
+	for _, agent := range []struct{ name, title string }{{"claude-code", "Claude Code"}, {"codex", "Codex"}} {
+		parent.AddCommand(newAgentHook(e, agent.name, agent.title))
+	}
+	parent.AddCommand(newHookInstall(e))
+	return parent
+}
+
+func newAgentHook(e env, agent, title string) *cobra.Command {
+	var address string
+	var timeout time.Duration
+	c := &cobra.Command{
+		Use:   agent,
+		Short: "Judge a call of " + title,
+		Long: `Read what ` + title + ` gives its hook from standard input, have a gateway judge the call,
+and print its answer. The gateway's key is in the variable CALLGATE_KEY, if it wants one.
+
+Exit codes: 0 with an answer, which denies or permits; 2 for everything else, with the
+reason on standard error, so that the agent does not run the tool. "callgate hook
+install ` + agent + `" prints the settings that name this command.`,
+		Example: "  callgate hook " + agent + " --url http://127.0.0.1:8080 < input.json",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			ctx, cancel := context.WithTimeout(c.Context(), timeout)
+			defer cancel()
+			var answer []byte
+			err := safe.Do(func() (err error) { // a panic would end with a code at which agents run the tool
+				answer, err = askHook(ctx, e, address, agent)
+				return err
+			})
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				err = fmt.Errorf("the gateway at %s did not answer within %s", address, timeout)
+			}
+			if err != nil {
+				return fmt.Errorf("this call was not judged, so it must not run: %w", err)
+			}
+			if _, err = e.Stdout.Write(answer); err != nil {
+				return fmt.Errorf("the answer cannot be written, so the call must not run: %w", oserr.Reason(err))
+			}
+			return nil
+		},
+	}
+	c.Flags().StringVar(&address, "url", "http://127.0.0.1:8080", "the `URL` of the gateway")
+	c.Flags().DurationVar(&timeout, "timeout", 25*time.Second, "how `LONG` the gateway may take; shorter than the agent waits for its hook")
+	return c
+}
+
+// askHook passes the hook's input on, and returns the gateway's answer.
+func askHook(ctx context.Context, e env, address, agent string) ([]byte, error) {
+	base, err := url.Parse(address)
+	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
+		return nil, fmt.Errorf("--url is %q; expected a URL such as http://127.0.0.1:8080", address)
+	}
+	input, err := io.ReadAll(io.LimitReader(e.Stdin, maxHookInput+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("standard input cannot be read: %w", oserr.Reason(err))
+	case len(input) > maxHookInput:
+		return nil, fmt.Errorf("standard input is longer than %d MiB", maxHookInput>>20)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, base.JoinPath("v1/hooks", agent).String(), bytes.NewReader(input))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if key := os.Getenv(keyVariable); key != "" {
+		request.Header.Set("Authorization", "Bearer "+key)
+	}
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("the gateway cannot be reached: %w", err)
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(response.Body, maxHookAnswer+1))
+	if err != nil {
+		return nil, fmt.Errorf("the gateway's answer was cut off: %w", err)
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(answer, &object); response.StatusCode != http.StatusOK || len(answer) > maxHookAnswer || err != nil {
+		return nil, fmt.Errorf("the gateway answered with status %d: %s", response.StatusCode, messageOf(answer))
+	}
+	return answer, nil
+}
+
+// messageOf is the message of a refusal, or what there is of an answer that is none.
+func messageOf(answer []byte) string {
+	var refused struct {
+		Error struct{ Code, Message string }
+	}
+	if json.Unmarshal(answer, &refused) == nil && refused.Error.Message != "" {
+		return refused.Error.Code + ": " + refused.Error.Message
+	}
+	return fmt.Sprintf("%.200q", answer)
+}
+
+func newHookInstall(e env) *cobra.Command {
+	var address string
+	var managed bool
+	c := &cobra.Command{
+		Use:   "install claude-code|codex",
+		Short: "Print the settings that make an agent ask the gateway",
+		Long: `Print the settings that have a coding agent ask the gateway before each call of a tool,
+and after it. Nothing is written: the first line says where they belong.
+
+Settings of a user or a project can be changed by the agent itself, which can edit files.
+--managed prints those of an administrator, which it cannot.`,
+		Example:   "  callgate hook install claude-code --managed",
+		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		ValidArgs: []string{"claude-code", "codex"},
+		RunE: func(_ *cobra.Command, args []string) error {
+			if args[0] == "codex" {
+				printCodexHooks(e.Stdout, address, managed)
+				return nil
+			}
+			return printClaudeHooks(e.Stdout, e.Stderr, address, managed)
+		},
+	}
+	c.Flags().StringVar(&address, "url", "http://127.0.0.1:8080", "the `URL` of the gateway")
+	c.Flags().BoolVar(&managed, "managed", false, "print the settings of an administrator")
+	return c
+}
+
+// claudeEvents are those that the gateway answers.
+var claudeEvents = []string{"PreToolUse", "PermissionRequest", "PostToolUse", "PostToolUseFailure"}
+
+func printClaudeHooks(out, notes io.Writer, address string, managed bool) error {
+	hook := []any{map[string]any{"hooks": []any{map[string]any{
+		"type": "http", "url": strings.TrimSuffix(address, "/") + "/v1/hooks/claude-code", "timeout": 30, "onFailure": "block",
+		"headers": map[string]string{"Authorization": "Bearer $CALLGATE_KEY"}, "allowedEnvVars": []string{"CALLGATE_KEY"},
+	}}}}
+	events := map[string]any{}
+	for _, event := range claudeEvents {
+		events[event] = hook
+	}
+	settings := map[string]any{"hooks": events}
+	place := "~/.claude/settings.json, or .claude/settings.json of a project"
+	if managed {
+		settings["allowManagedHooksOnly"] = true
+		place = "the managed settings: /etc/claude-code/managed-settings.json on Linux"
+	}
+	fmt.Fprintf(notes, "These belong in %s. They need Claude Code 2.1.295 or later: older versions run the tool where the gateway does not answer.\n", place)
+	text := json.NewEncoder(out)
+	text.SetEscapeHTML(false)
+	text.SetIndent("", "  ")
+	return text.Encode(settings)
+}
+
+// printCodexHooks prints TOML. The shell denies where the program is missing, which Codex would let pass.
+func printCodexHooks(out io.Writer, address string, managed bool) {
+	place := "~/.codex/config.toml; Codex asks you to trust them, and leaves them out until you do"
+	if managed {
+		place = "/etc/codex/requirements.toml"
+	}
+	fmt.Fprintf(out, "# These belong in %s.\n", place)
+	if managed {
+		fmt.Fprintln(out, "allow_managed_hooks_only = true")
+	}
+	for _, event := range []string{"PreToolUse", "PermissionRequest", "PostToolUse"} {
+		fmt.Fprintf(out, `
+[[hooks.%s]]
+[[hooks.%[1]s.hooks]]
+type = "command"
+command = '''callgate hook codex --url %q || { echo "callgate: the hook failed, so nothing may run" >&2; exit 2; }'''
+timeout = 30
+`, event, address)
+	}
+}

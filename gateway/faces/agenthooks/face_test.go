@@ -1,0 +1,300 @@
+package agenthooks_test
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/gateway/faces/agenthooks"
+	"github.com/callgate/callgate/identity"
+	"github.com/callgate/callgate/internal/testkit/facetest"
+	"github.com/callgate/callgate/store"
+)
+
+func TestMain(m *testing.M) { facetest.Main(m) }
+
+const tools = `tools:
+  - name: Bash
+    run: {type: client}
+    input_schema: {type: object, properties: {command: {type: string}, description: {type: string}}, required: [command], additionalProperties: false}
+  - name: Read
+    run: {type: client}
+    input_schema: {type: object, properties: {file_path: {type: string, x-boundary: path}}, required: [file_path], additionalProperties: false}
+  - name: mcp__github.get_issue
+    run: {type: client}
+    input_schema: {type: object, properties: {n: {type: integer}}, required: [n], additionalProperties: false}
+  - {name: Write, run: {type: client}, input_schema: {type: object}}
+`
+
+// office is a gateway whose project is a folder.
+type office struct {
+	*facetest.Fixture
+	folder string
+}
+
+func open(t *testing.T, change func(*gateway.Config, *calls.Deps)) *office {
+	t.Helper()
+	folder, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"sub/inner", "other"} {
+		if err := os.MkdirAll(filepath.Join(folder, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(filepath.Dir(folder), filepath.Join(folder, "sub", "out")); err != nil {
+		t.Fatal(err)
+	}
+	c := facetest.Config(t, map[string]string{
+		"callgate.yaml":   "registry: {files: [tools.yaml]}\napprovals: approvals.yaml\ndefaults: {agent: Coder}\nthreads: {labels: [web]}\n",
+		"tools.yaml":      tools,
+		"approvals.yaml":  "rules: {mine: {by: caller, hint: Look at it.}, theirs: {}}\nwait: 0s\n",
+		"workspaces.yaml": fmt.Sprintf("workspaces: {local: {projects: {work: {agents: [Coder], roots: [%q]}, other: {agents: [Coder], roots: [%q]}}}}\n", folder, folder+"/other"),
+		"policy.csv": `p, Coder, local/work, Bash, "args.command == ""ls""", allow
+p, Coder, local/work, Bash, "args.command == ""make""", ask:mine
+p, Coder, local/work, Bash, "args.command == ""make deploy""", ask:theirs
+p, Coder, local/work, Bash, "args.command == ""once"" && thread.calls('Bash') <= 1", allow
+p, Coder, local/work, Read, , allow
+p, Coder, local/work, mcp__github.get_issue, , allow
+p, Coder, local/other, Write, , allow
+`,
+	})
+	o := &office{folder: folder}
+	ledger := store.NewThreads(time.Now, store.ThreadBounds{})
+	o.Fixture = facetest.New(t, facetest.Options{Config: c, Change: func(g *gateway.Config, d *calls.Deps) {
+		if change != nil {
+			change(g, d)
+		}
+		d.Ledger = ledger
+	}})
+	terms, _, err := o.Executor.Config().Terms()
+	if err == nil {
+		_, err = ledger.KeepTerms(t.Context(), terms, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	agenthooks.New(o.Executor).Mount(o.Server)
+	return o
+}
+
+// body is what an agent gives its hook, with more members.
+func (o *office) body(event, tool, input, more string) string {
+	return fmt.Sprintf(`{"session_id":"s1","transcript_path":"/t","cwd":%q,"hook_event_name":%q,"permission_mode":"default","tool_name":%q,"tool_input":%s%s}`, o.folder, event, tool, input, more)
+}
+
+func (o *office) post(path, body string, header ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest("POST", "/v1/hooks/"+path, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	o.ServeHTTP(w, r)
+	return w
+}
+
+// decided are the codes of the decisions in the log, "" for those that passed.
+func (o *office) decided(t *testing.T) (codes []string) {
+	t.Helper()
+	if err := o.Executor.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range o.Journal.Records() {
+		if r.Event == audit.Decision && r.Tool != "" {
+			codes = append(codes, string(r.Code))
+		}
+	}
+	return codes
+}
+
+const (
+	deny = `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"`
+	ask  = `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask","permissionDecisionReason":"`
+)
+
+// TestAnswers: what agents are answered, each by a gateway of its own (AH-01, AH-03 to AH-07).
+func TestAnswers(t *testing.T) {
+	const id = `,"tool_use_id":"toolu_1"`
+	for name, c := range map[string]struct {
+		agent, event, tool, input, more string
+		status                          int
+		answer                          string // begins so
+		code                            string // of the decision, where there is one
+		undecided                       bool
+	}{
+		"permitted":                        {"claude-code", "PreToolUse", "Bash", `{"command":"ls"}`, id, 200, `{}`, "", false},
+		"permitted, Codex":                 {"codex", "PreToolUse", "Bash", `{"command":"ls"}`, id, 200, `{}`, "", false},
+		"a member of a newer agent":        {"claude-code", "PreToolUse", "Bash", `{"command":"ls"}`, id + `,"new":{"a":[1]}`, 200, `{}`, "", false},
+		"denied":                           {"claude-code", "PreToolUse", "Bash", `{"command":"rm -rf /"}`, id, 200, deny + `permission_denied: `, "permission_denied", false},
+		"denied, Codex":                    {"codex", "PreToolUse", "Bash", `{"command":"rm -rf /"}`, id, 200, deny + `permission_denied: `, "permission_denied", false},
+		"another argument":                 {"claude-code", "PreToolUse", "Bash", `{"command":"ls","x":1}`, id, 200, deny + `unexpected_argument: `, "unexpected_argument", false},
+		"no object":                        {"claude-code", "PreToolUse", "Bash", `"ls"`, id, 200, deny + `wrong_type: `, "wrong_type", false},
+		"twice the same argument":          {"claude-code", "PreToolUse", "Bash", `{"command":"ls","command":"ls"}`, id, 200, deny + `bad_request: `, "", true},
+		"an unknown tool":                  {"claude-code", "PreToolUse", "Bush", `{"command":"ls"}`, id, 200, deny + `unknown_tool: `, "unknown_tool", false},
+		"the user is asked":                {"claude-code", "PreToolUse", "Bash", `{"command":"make"}`, id, 200, ask + `Callgate asks you to decide this call. Look at it.`, "approval_required", false},
+		"the user cannot be asked":         {"codex", "PreToolUse", "Bash", `{"command":"make"}`, id, 200, deny + `approval_required: `, "approval_required", false},
+		"approvers are asked":              {"claude-code", "PreToolUse", "Bash", `{"command":"make deploy"}`, id, 200, deny + `approval_required: `, "approval_required", false},
+		"a tool of MCP, Codex":             {"codex", "PreToolUse", "mcp__github__get_issue", `{"n":1}`, id, 200, `{}`, "", false},
+		"inside":                           {"claude-code", "PreToolUse", "Read", `{"file_path":"a"}`, id, 200, `{}`, "", false},
+		"outside":                          {"claude-code", "PreToolUse", "Read", `{"file_path":"/etc/passwd"}`, id, 200, deny + `boundary_violation: `, "boundary_violation", false},
+		"a permission that is denied":      {"claude-code", "PermissionRequest", "Bash", `{"command":"rm"}`, "", 200, `{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"deny","message":"permission_denied: `, "permission_denied", false},
+		"a permission that is left":        {"claude-code", "PermissionRequest", "Bash", `{"command":"ls"}`, "", 200, `{}`, "", false},
+		"a permission of what asks":        {"claude-code", "PermissionRequest", "Bash", `{"command":"make"}`, "", 200, `{}`, "approval_required", false},
+		"it ran unjudged":                  {"claude-code", "PostToolUse", "Bash", `{"command":"ls"}`, id, 200, `{"decision":"block","reason":"unjudged: `, "unjudged", false},
+		"it failed unjudged":               {"claude-code", "PostToolUseFailure", "Bash", `{"command":"ls"}`, id, 200, `{"decision":"block","reason":"unjudged: `, "unjudged", false},
+		"another event":                    {"claude-code", "SessionStart", "Bash", `{}`, id, 400, `{"error":{"code":"bad_request"`, "", true},
+		"no id":                            {"claude-code", "PreToolUse", "Bash", `{"command":"ls"}`, "", 200, deny + `bad_request: `, "", true},
+		"an id that is none":               {"claude-code", "PreToolUse", "Bash", `{"command":"ls"}`, `,"tool_use_id":"a b"`, 200, deny + `bad_request: `, "", true},
+		"a number for an id":               {"claude-code", "PreToolUse", "Bash", `{"command":"ls"}`, `,"tool_use_id":7`, 200, deny + `bad_request: `, "", true},
+		"the event twice":                  {"claude-code", "PreToolUse", "Bash", `{"command":"ls"}`, id + `,"hook_event_name":"SessionStart"`, 200, deny + `bad_request: `, "", true},
+		"bytes behind it":                  {"claude-code", "PreToolUse", "Bash", `{"command":"ls"}`, id + `}{`, 200, deny + `bad_request: `, "", true},
+		"a subagent":                       {"claude-code", "PreToolUse", "Bash", `{"command":"ls"}`, id + `,"agent_id":"a1","agent_type":"Explore"`, 200, `{}`, "", false},
+		"an agent that is named by itself": {"claude-code", "PreToolUse", "Bash", `{"command":"ls"}`, id + `,"agent_type":"Admin"`, 200, `{}`, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := open(t, nil)
+			w := o.post(c.agent, o.body(c.event, c.tool, c.input, c.more))
+			if w.Code != c.status || !strings.HasPrefix(w.Body.String(), c.answer) {
+				t.Errorf("%d %s; expected %d %s", w.Code, w.Body, c.status, c.answer)
+			}
+			codes := o.decided(t)
+			if c.undecided != (len(codes) == 0) || !c.undecided && (len(codes) != 1 || codes[0] != c.code) {
+				t.Errorf("decisions %q; expected %q", codes, c.code)
+			}
+		})
+	}
+}
+
+// TestFolders: relative paths start where the agent is, and the folder says which project it is about.
+func TestFolders(t *testing.T) {
+	for name, c := range map[string]struct{ cwd, tool, input, code string }{
+		"in a folder below":              {"/sub", "Read", `{"file_path":"inner"}`, ""},
+		"up":                             {"/sub", "Read", `{"file_path":"../sub/inner"}`, ""},
+		"up and out":                     {"/sub", "Read", `{"file_path":"../../x"}`, "boundary_violation"},
+		"a link that is only there":      {"/sub", "Read", `{"file_path":"out/x"}`, "boundary_violation"},
+		"from outside":                   {"/..", "Bash", `{"command":"ls"}`, "boundary_violation"},
+		"by a link from outside":         {"/sub/out", "Bash", `{"command":"ls"}`, "boundary_violation"},
+		"in the other project":           {"/other", "Write", `{}`, ""},
+		"of the first, in the other one": {"/other", "Bash", `{"command":"ls"}`, "permission_denied"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := open(t, func(g *gateway.Config, _ *calls.Deps) { g.Defaults.Workspace, g.Defaults.Project = "local", "work" })
+			body := strings.Replace(o.body("PreToolUse", c.tool, c.input, `,"tool_use_id":"i"`), `"cwd":"`+o.folder, `"cwd":"`+o.folder+c.cwd, 1)
+			w := o.post("claude-code", body)
+			if codes := o.decided(t); len(codes) != 1 || codes[0] != c.code {
+				t.Errorf("%q, expected %q: %s", codes, c.code, w.Body)
+			}
+		})
+	}
+}
+
+// TestOnce: one call is judged and counted once, however often and on how many events it is asked about (AH-10, AH-13).
+func TestOnce(t *testing.T) {
+	o := open(t, nil)
+	const once, id = `{"command":"once"}`, `,"tool_use_id":"i"`
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if w := o.post("claude-code", o.body("PreToolUse", "Bash", once, id)); w.Body.String() != "{}" {
+				t.Errorf("%s", w.Body)
+			}
+		})
+	}
+	all.Wait()
+	for _, event := range []string{"PreToolUse", "PermissionRequest", "PostToolUse"} {
+		if w := o.post("claude-code", o.body(event, "Bash", once, id)); w.Body.String() != "{}" {
+			t.Errorf("%s: %s", event, w.Body)
+		}
+	}
+	if codes := o.decided(t); len(codes) != 1 || codes[0] != "" {
+		t.Errorf("%q", codes)
+	}
+	if w := o.post("claude-code", o.body("PostToolUse", "Bash", `{"command":"other"}`, id)); !strings.Contains(w.Body.String(), "executed_differs") {
+		t.Errorf("changed after the verdict: %s", w.Body)
+	}
+	if w := o.post("claude-code", o.body("PostToolUse", "Bash", once, `,"tool_use_id":"l"`)); !strings.Contains(w.Body.String(), "unjudged") {
+		t.Errorf("the same call under an id that was not judged: %s", w.Body)
+	}
+	for _, second := range []string{`,"tool_use_id":"j"`, `,"tool_use_id":"k","agent_id":"a"`} { // a subagent is in the same thread
+		if w := o.post("claude-code", o.body("PreToolUse", "Bash", once, second)); !strings.HasPrefix(w.Body.String(), deny+"permission_denied") {
+			t.Errorf("the second call: %s", w.Body)
+		}
+	}
+	if w := o.post("claude-code", o.body("PreToolUse", "Bash", `{"command":"rm"}`, id)); !strings.HasPrefix(w.Body.String(), deny) {
+		t.Errorf("another call under an id that passed: %s", w.Body)
+	}
+}
+
+// TestNotAnyMore: a verdict does not outlive what it was given by.
+func TestNotAnyMore(t *testing.T) {
+	o := open(t, nil)
+	body := o.body("PreToolUse", "Bash", `{"command":"ls"}`, `,"tool_use_id":"i"`)
+	permission := o.body("PermissionRequest", "Bash", `{"command":"ls"}`, "")
+	for _, b := range []string{body, permission, body} {
+		if w := o.post("claude-code", b); w.Body.String() != "{}" {
+			t.Fatalf("%s", w.Body)
+		}
+	}
+	o.Executor.Stop([]store.Stop{{ID: "stop_1", Tool: "Bash"}}, true)
+	for _, b := range []string{body, permission} {
+		if w := o.post("claude-code", b); !strings.Contains(w.Body.String(), `"stopped: `) {
+			t.Errorf("a tool that was stopped since: %s", w.Body)
+		}
+	}
+	o.Executor.Stop(nil, true)
+	if w := o.post("claude-code", body); w.Body.String() != "{}" {
+		t.Errorf("resumed: %s", w.Body)
+	}
+}
+
+// TestAsked: the user's yes is known once the call has run, and is recorded then.
+func TestAsked(t *testing.T) {
+	o := open(t, nil)
+	const id = `,"tool_use_id":"i"`
+	for _, event := range []string{"PreToolUse", "PreToolUse"} {
+		if w := o.post("claude-code", o.body(event, "Bash", `{"command":"make"}`, id)); !strings.HasPrefix(w.Body.String(), ask) {
+			t.Fatalf("%s: %s", event, w.Body)
+		}
+	}
+	if w := o.post("claude-code", o.body("PermissionRequest", "Bash", `{"command":"make"}`, "")); w.Body.String() != "{}" {
+		t.Errorf("%s", w.Body)
+	}
+	for range 2 {
+		if w := o.post("claude-code", o.body("PostToolUse", "Bash", `{"command":"make"}`, id)); w.Body.String() != "{}" {
+			t.Errorf("after it ran: %s", w.Body)
+		}
+	}
+	if codes := o.decided(t); len(codes) != 2 || codes[0] != "approval_required" || codes[1] != "" {
+		t.Errorf("%q", codes)
+	}
+}
+
+// TestFailsClosed: whatever fails here, the agent is told to run nothing (AH-07), but for callers without a credential.
+func TestFailsClosed(t *testing.T) {
+	stranger := open(t, func(g *gateway.Config, _ *calls.Deps) { g.Identity = &identity.APIKeys{} })
+	if w := stranger.post("claude-code", stranger.body("PreToolUse", "Bash", `{"command":"ls"}`, `,"tool_use_id":"i"`)); w.Code != 401 || !strings.HasPrefix(w.Body.String(), `{"error":{"code":"unauthenticated"`) {
+		t.Errorf("no credential: %d %s", w.Code, w.Body)
+	}
+	o := open(t, nil)
+	o.Journal.SetFailing(true)
+	if w := o.post("codex", o.body("PreToolUse", "Bash", `{"command":"ls"}`, `,"tool_use_id":"i"`)); w.Code != 200 || !strings.HasPrefix(w.Body.String(), deny+"audit_unavailable") {
+		t.Errorf("no log: %d %s", w.Code, w.Body)
+	}
+	o.Drain()
+	if w := o.post("codex", o.body("PreToolUse", "Bash", `{"command":"ls"}`, `,"tool_use_id":"i"`)); w.Code != 200 || !strings.HasPrefix(w.Body.String(), deny) {
+		t.Errorf("draining: %d %s", w.Code, w.Body)
+	}
+	if w := o.post("codex", strings.Repeat(" ", 16<<20)); w.Code != 413 {
+		t.Errorf("too long: %d %s", w.Code, w.Body)
+	}
+}
