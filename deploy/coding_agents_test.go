@@ -27,18 +27,25 @@ type judgedCall struct{ tool, arguments, code string }
 func TestCodingAgentsLoad(t *testing.T) {
 	loads(t, absolute(t, "claude-code/callgate.yaml"))
 	loads(t, absolute(t, "codex/callgate.yaml"))
+	loads(t, absolute(t, "claude-code/hook.yaml"))
+	loads(t, absolute(t, "codex/hook.yaml"))
 }
 
 // agentsKernel is the configuration of an agent, whose project is an empty folder, with a request that
 // brings these tools.
 func agentsKernel(t *testing.T, agent string, tools []registry.Brought) (admission *gateway.Admission, project string) {
 	t.Helper()
+	return kernelOf(t, agent, "callgate.yaml", "policy.csv", tools)
+}
+
+func kernelOf(t *testing.T, agent, main, policy string, tools []registry.Brought) (admission *gateway.Admission, project string) {
+	t.Helper()
 	dir, project := copyTree(t, agent), t.TempDir()
 	rewrite(t, filepath.Join(dir, "workspaces.yaml"), "/home/me/project", project)
 	if agent != "acp" { // whose commands have words that are marked as paths
-		rewrite(t, filepath.Join(dir, "policy.csv"), "/home/me/project", project)
+		rewrite(t, filepath.Join(dir, policy), "/home/me/project", project)
 	}
-	c, err := configs.Load(filepath.Join(dir, "callgate.yaml"))
+	c, err := configs.Load(filepath.Join(dir, main))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,11 +155,11 @@ func link(t *testing.T, to, at string) {
 	}
 }
 
-// TestOneListOfSecrets: the three configurations name the same files, each once.
+// TestOneListOfSecrets: the configurations name the same files, each once.
 func TestOneListOfSecrets(t *testing.T) {
 	list := regexp.MustCompile(`t\.matches\(r'[^']*'\)`)
-	for _, agent := range []string{"claude-code", "codex", "acp"} {
-		policy, err := os.ReadFile(filepath.Join(agent, "policy.csv"))
+	for _, agent := range []string{"claude-code/policy.csv", "codex/policy.csv", "codex/hook-policy.csv", "acp/policy.csv"} {
+		policy, err := os.ReadFile(agent)
 		first, _ := os.ReadFile(filepath.Join("claude-code", "policy.csv"))
 		if found := list.FindAll(policy, -1); err != nil || len(found) != 1 || !bytes.Equal(found[0], list.Find(first)) || bytes.Count(policy, []byte("gnupg")) != 1 {
 			t.Errorf("%s: found %q, expected the list of claude-code once: %v", agent, found, err)
@@ -318,6 +325,40 @@ func TestCodexPolicy(t *testing.T) {
 		{"apply_patch", `{"type":"delete_file","path":"../x"}`, denied}, {"apply_patch", `{"type":"create_file","path":".git/hooks/x","diff":"x"}`, denied}, {"apply_patch", `{"type":"create_file","path":"sub/HEAD","diff":"x"}`, denied},
 		{"apply_patch", `{"type":"create_file","path":"a/.gitattributes","diff":"x"}`, denied}, {"exec_command", `{"cmd":"ls"}`, ""},
 	})
+}
+
+// TestHookPolicies: at the hooks, where no request brings a schema, the tools of everyday work pass, and what the policy denies does not.
+func TestHookPolicies(t *testing.T) {
+	a, project := kernelOf(t, "claude-code", "hook.yaml", "policy.csv", nil)
+	judgeCalls(t, a, []judgedCall{
+		{"Read", argument("file_path", project+"/a"), ""}, {"Read", argument("file_path", "/etc/passwd"), outside}, {"Read", argument("file_path", project+"/.env"), denied},
+		{"Edit", `{"file_path":"` + project + `/a","old_string":"a","new_string":"b","replace_all":false}`, ""},
+		{"Bash", `{"command":"git status","description":"Look"}`, ""}, {"Bash", argument("command", "rm -rf ."), denied}, {"Bash", `{"command":"ls","x":1}`, "unexpected_argument"},
+		{"TaskCreate", `{"subject":"a","description":"b"}`, ""}, {"Agent", `{"description":"a","prompt":"b"}`, ""}, {"Skill", `{"skill":"x"}`, ""},
+		{"WebFetch", `{"url":"https://pkg.go.dev/fmt","prompt":"x"}`, ""}, {"WebFetch", `{"url":"https://evil.example/","prompt":"x"}`, denied}, {"WebSearch", `{"query":"x"}`, "unknown_tool"},
+	})
+	a, project = kernelOf(t, "codex", "hook.yaml", "hook-policy.csv", nil)
+	bash := func(command, code string) judgedCall { return judgedCall{"Bash", argument("command", command), code} }
+	patch := func(lines, code string) judgedCall {
+		return judgedCall{"apply_patch", argument("command", "*** Begin Patch\n"+lines+"\n*** End Patch\n"), code}
+	}
+	judgeSecrets(t, a, func(path string) []judgedCall { return []judgedCall{bash("cat "+path, denied), bash("head -n 5 "+project+"/"+path, denied)} })
+	judgeCalls(t, a, []judgedCall{
+		bash("cat notes.md", ""), bash("rg -n main src", ""), bash("cat "+project+"/a.go", ""), bash("cat /etc/passwd", denied), bash("cat ../x", denied), bash("git status", denied), bash("rg --pre sh x", denied),
+		bash("cat a; rm b", denied), bash("rg -z x a.gz", denied), bash("apply_patch <<EOF", denied), {"Bash", `{"command":"ls","workdir":"/"}`, "unexpected_argument"},
+		patch("*** Add File: src/a.go\n+see .env and /etc/passwd", ""), patch("*** Add File: /etc/x\n+a", denied), patch("*** Update File: a/../../x\n+a", denied), patch("*** Add File: sub/HEAD\n+a", denied),
+		patch("*** Delete File: .git/config", denied), patch("\u00a0*** Add File: /etc/x\n+a", denied), patch("*** Update File: a\n*** Move to: sub/config", denied),
+		{"exec_command", argument("cmd", "ls"), "unknown_tool"},
+	})
+}
+
+// TestHookSettings: what the agents are set up with is what the program prints.
+func TestHookSettings(t *testing.T) {
+	for file, agent := range map[string]string{"claude-code/managed-settings.json": "claude-code", "codex/requirements.toml": "codex"} {
+		if o := callgate(t, "", "hook", "install", agent, "--managed"); o.code != 0 || o.stdout != text(t, file) {
+			t.Errorf("%s: expected what `callgate hook install %s --managed` prints:\n%s", file, agent, o.stdout)
+		}
+	}
 }
 
 // TestCodingAgentsUpstreams: each agent's face is served, its tools come with the requests, and
