@@ -342,7 +342,9 @@ func TestHookPolicies(t *testing.T) {
 	patch := func(lines, code string) judgedCall {
 		return judgedCall{"apply_patch", argument("command", "*** Begin Patch\n"+lines+"\n*** End Patch\n"), code}
 	}
-	judgeSecrets(t, a, func(path string) []judgedCall { return []judgedCall{bash("cat "+path, denied), bash("head -n 5 "+project+"/"+path, denied)} })
+	judgeSecrets(t, a, func(path string) []judgedCall {
+		return []judgedCall{bash("cat "+path, denied), bash("head -n 5 "+project+"/"+path, denied)}
+	})
 	judgeCalls(t, a, []judgedCall{
 		bash("cat notes.md", ""), bash("rg -n main src", ""), bash("cat "+project+"/a.go", ""), bash("cat /etc/passwd", denied), bash("cat ../x", denied), bash("git status", denied), bash("rg --pre sh x", denied),
 		bash("cat a; rm b", denied), bash("rg -z x a.gz", denied), bash("apply_patch <<EOF", denied), {"Bash", `{"command":"ls","workdir":"/"}`, "unexpected_argument"},

@@ -168,6 +168,9 @@ func TestCodingAgents(t *testing.T) {
 			t.Run("behind the gateway", func(t *testing.T) { session(t, dir, programs, c, true) })
 		})
 	}
+	for _, h := range hooked() {
+		t.Run(h.name, func(t *testing.T) { h.session(t, dir, programs) })
+	}
 }
 
 // session has an agent finish a file of a project of its own, in front of the model or of
@@ -185,7 +188,7 @@ func session(t *testing.T, dir, programs string, c coder, judged bool) {
 	data := ""
 	if judged {
 		data = dataDir(t)
-		address = front(t, filepath.Join(programs, "callgate"), address, c.deployed, project, data)
+		address = front(t, filepath.Join(programs, "callgate"), deployment{c.deployed, "callgate.yaml", ""}, address, project, data)
 	}
 	p := c.command(dir, project, home, address+"/v1")
 	p.Dir, p.Env = project, append(p.Env, "PATH="+os.Getenv("PATH"), "HOME="+home)
@@ -215,16 +218,19 @@ func wantRefusals(t *testing.T, file string) {
 	}
 }
 
-// front starts a gateway with the configuration of a folder of deploy, in front of a
-// model and for a project.
-func front(t *testing.T, program, model, deployed, project, data string) string {
+// deployment is a main file of a folder of deploy, with rows that the policy has besides.
+type deployment struct{ folder, main, rows string }
+
+// front starts a gateway with a configuration of deploy, for a project and, where it has upstreams, in front of a model.
+func front(t *testing.T, program string, of deployment, model, project, data string) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join("../../deploy", deployed))); err != nil {
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("../../deploy", of.folder))); err != nil {
 		t.Fatal(err)
 	}
 	for file, changes := range map[string][]string{
-		"callgate.yaml":   {"127.0.0.1:8080", "127.0.0.1:0", "127.0.0.1:9090", "127.0.0.1:0", "callgate-data", data},
+		of.main:           {"127.0.0.1:8080", "127.0.0.1:0", "127.0.0.1:9090", "127.0.0.1:0", "callgate-data", data, "#upstreams:", "approvals: approvals.yaml\nupstreams:"},
+		"policy.csv":      {"# end", of.rows + "# end"},
 		"workspaces.yaml": {"/home/me/project", project},
 		"upstreams.yaml":  {"https://api.anthropic.com", model, "https://api.openai.com", model},
 	} {
@@ -234,7 +240,8 @@ func front(t *testing.T, program, model, deployed, project, data string) string 
 		}
 		write(t, dir, file, strings.NewReplacer(changes...).Replace(string(text)))
 	}
-	c := exec.Command(program, "serve", "--config", filepath.Join(dir, "callgate.yaml"))
+	write(t, dir, "approvals.yaml", "rules: {mine: {by: caller}}\nwait: 0s\n# end\n")
+	c := exec.Command(program, "serve", "--config", filepath.Join(dir, of.main))
 	c.Env = append(os.Environ(), "ANTHROPIC_API_KEY=made-up", "OPENAI_API_KEY=made-up")
 	return begin(t, c, false, listening)
 }
