@@ -85,6 +85,7 @@ var faces = []face{
 		return byMCP(t, of, "2025-11-25", configs.NamesRegistry)
 	}},
 	{wellFormed + "acp, permissions of an agent", byProxy},
+	{wellFormed + "hooks of coding agents", byAgentHook},
 }
 
 // callsOnly begins the names of faces whose calls come apart, and which bring nothing
