@@ -4,8 +4,8 @@
 //	POST /v1/hooks/claude-code
 //	POST /v1/hooks/codex
 //
-// The body is what the agent gives its hook; the events PreToolUse and PermissionRequest are judged, PostToolUse and
-// PostToolUseFailure are compared with what was judged. The bytes of tool_input are the arguments. They are the agent's,
+// The body is what the agent gives its hook; the events PreToolUse, PermissionRequest and PreSkillShellCommand are judged, PostToolUse
+// and PostToolUseFailure are compared with what was judged. The bytes of tool_input are the arguments. They are the agent's,
 // which has read the model's call already: a hook proves nothing of what the model wrote.
 //
 // What passes is answered with {}, no decision, so that the agent's own rules still hold. A refusal is status 200 with a
@@ -84,6 +84,7 @@ func (f *Face) serve(c *gin.Context, received server.Request, a agent) {
 		refuseAs(c, h.event, refusal.New(refusal.BadRequest, fmt.Sprintf("The hook's input is not valid: %v.", err)))
 		return
 	}
+	a.asks = a.asks && h.event != preSkillShellCommand // which has no user to ask
 	request := received.Request
 	request.ID, request.Thread, request.Ancestors, request.Folder, request.AsksCaller = h.toolUseID, h.session, nil, h.cwd, a.asks
 	if h.agentID != "" {
@@ -193,13 +194,13 @@ func (h *hooked) judge(ctx context.Context) *verdict {
 	return v
 }
 
-// verdict is the answer to PreToolUse.
+// verdict is the answer to PreToolUse and PreSkillShellCommand.
 func (h *hooked) verdict(v *verdict) any {
 	switch {
 	case v.question != nil:
-		return preToolUseAnswer("ask", strings.Join(append([]string{"Callgate asks you to decide this call."}, v.question.Hints...), " "))
+		return toolUseAnswer(h.hook.event, "ask", strings.Join(append([]string{"Callgate asks you to decide this call."}, v.question.Hints...), " "))
 	case v.refused != nil:
-		return preToolUseAnswer("deny", reasonOf(v.refused))
+		return toolUseAnswer(h.hook.event, "deny", reasonOf(v.refused))
 	}
 	return struct{}{}
 }
@@ -263,8 +264,8 @@ type permissionOutcome struct {
 	Message  string `json:"message"`
 }
 
-func preToolUseAnswer(permission, reason string) any {
-	return map[string]decision{"hookSpecificOutput": {Event: preToolUse, Permission: permission, Reason: reason}}
+func toolUseAnswer(event, permission, reason string) any {
+	return map[string]decision{"hookSpecificOutput": {Event: event, Permission: permission, Reason: reason}}
 }
 
 func permissionAnswer(reason string) any {
@@ -290,8 +291,8 @@ func refuseAs(c *gin.Context, event string, refused *refusal.Error) {
 		answer = map[string]*refusal.Error{"error": refused}
 	case event == permissionRequest:
 		status, answer = http.StatusOK, permissionAnswer(reasonOf(refused))
-	case event == preToolUse:
-		status, answer = http.StatusOK, preToolUseAnswer("deny", reasonOf(refused))
+	case event == preToolUse || event == preSkillShellCommand:
+		status, answer = http.StatusOK, toolUseAnswer(event, "deny", reasonOf(refused))
 	default:
 		status, answer = http.StatusOK, blocked(refused)
 	}

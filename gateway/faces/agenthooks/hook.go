@@ -17,6 +17,8 @@ const (
 	permissionRequest  = "PermissionRequest"
 	postToolUse        = "PostToolUse"
 	postToolUseFailure = "PostToolUseFailure"
+	// preSkillShellCommand is of a command in the text of a skill, which Claude Code runs itself: no tool has run after it.
+	preSkillShellCommand = "PreSkillShellCommand"
 )
 
 const (
@@ -48,9 +50,9 @@ func read(body []byte) (h hook, err error) {
 		}
 		return nil
 	})
-	if !slices.Contains([]string{preToolUse, permissionRequest, postToolUse, postToolUseFailure}, h.event) {
+	if !slices.Contains([]string{preToolUse, permissionRequest, postToolUse, postToolUseFailure, preSkillShellCommand}, h.event) {
 		if err == nil {
-			err = fmt.Errorf(`"hook_event_name" is %s; expected PreToolUse, PermissionRequest, PostToolUse or PostToolUseFailure, which are those to be sent here`, parser.Quote(h.event))
+			err = fmt.Errorf(`"hook_event_name" is %s; expected PreToolUse, PermissionRequest, PostToolUse, PostToolUseFailure or PreSkillShellCommand, which are those to be sent here`, parser.Quote(h.event))
 		}
 		h.event = ""
 		return h, err
