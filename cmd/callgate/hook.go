@@ -51,12 +51,21 @@ install ` + agent + `" prints the settings that name this command.`,
 			ctx, cancel := context.WithTimeout(c.Context(), timeout)
 			defer cancel()
 			var answer []byte
-			err := safe.Do(func() (err error) { // a panic would end with a code at which agents run the tool
-				answer, err = askHook(ctx, e, address, agent)
-				return err
-			})
-			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				err = fmt.Errorf("the gateway at %s did not answer within %s", address, timeout)
+			done := make(chan error, 1)
+			go func() { // which standard input may block
+				done <- safe.Do(func() (err error) { // a panic would end with a code at which agents run the tool
+					answer, err = askHook(ctx, e, address, agent)
+					return err
+				})
+			}()
+			var err error
+			select {
+			case err = <-done:
+			case <-ctx.Done():
+				err = context.Cause(ctx)
+			}
+			if errors.Is(err, context.DeadlineExceeded) {
+				err = fmt.Errorf("there was no answer within %s", timeout)
 			}
 			if err != nil {
 				return fmt.Errorf("this call was not judged, so it must not run: %w", err)
@@ -104,7 +113,7 @@ func askHook(ctx context.Context, e env, address, agent string) ([]byte, error) 
 		return nil, fmt.Errorf("the gateway's answer was cut off: %w", err)
 	}
 	var object map[string]json.RawMessage
-	if err := json.Unmarshal(answer, &object); response.StatusCode != http.StatusOK || len(answer) > maxHookAnswer || err != nil {
+	if err := json.Unmarshal(answer, &object); response.StatusCode != http.StatusOK || len(answer) > maxHookAnswer || err != nil || object == nil {
 		return nil, fmt.Errorf("the gateway answered with status %d: %s", response.StatusCode, messageOf(answer))
 	}
 	return answer, nil

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// broken panics when it is read.
+type broken struct{}
+
+func (broken) Read([]byte) (int, error) { panic("canary") }
+
+// TestAgentHook: the hook ends with 0 where the gateway has answered as a hook does, and else with 2, a reason, and nothing on
+// standard output: at every other code agents run the tool.
+func TestAgentHook(t *testing.T) {
+	t.Setenv(keyVariable, "the-key")
+	const input = `{"hook_event_name":"PreToolUse"}`
+	never, _ := io.Pipe()
+	answers := func(status int, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			fmt.Fprint(w, body)
+		}
+	}
+	for name, c := range map[string]struct {
+		gateway http.HandlerFunc // nil: it is away
+		stdin   io.Reader
+		args    []string
+		stdout  string // of code 0
+		stderr  string // of code 2
+	}{
+		"permitted": {gateway: answers(200, `{}`), stdout: `{}`},
+		"denied":    {gateway: answers(200, `{"hookSpecificOutput":{}}`), stdout: `{"hookSpecificOutput":{}}`},
+		"passed on": {gateway: func(w http.ResponseWriter, r *http.Request) {
+			if body, err := io.ReadAll(r.Body); err != nil || string(body) != input || r.Method != "POST" || r.URL.Path != "/base/v1/hooks/codex" || r.Header.Get("Authorization") != "Bearer the-key" {
+				t.Errorf("%s %s %s %v, %v", r.Method, r.URL, body, r.Header, err)
+			}
+			fmt.Fprint(w, `{}`)
+		}, args: []string{"--url", "BASE/base/"}, stdout: `{}`},
+		"away":          {stderr: "the gateway cannot be reached"},
+		"no credential": {gateway: answers(401, `{"error":{"code":"unauthenticated","message":"Who?"}}`), stderr: "status 401: unauthenticated: Who?"},
+		"an error":      {gateway: answers(500, `{}`), stderr: "status 500"},
+		"no content":    {gateway: answers(204, ``), stderr: "status 204"},
+		"nothing":       {gateway: answers(200, ``), stderr: "status 200"},
+		"no JSON":       {gateway: answers(200, `ok`), stderr: "status 200"},
+		"no object":     {gateway: answers(200, `[]`), stderr: "status 200"},
+		"null":          {gateway: answers(200, `null`), stderr: "status 200"},
+		"a long answer": {gateway: answers(200, `{"a":"`+strings.Repeat("x", maxHookAnswer)+`"}`), stderr: "status 200"},
+		"elsewhere": {gateway: func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+		}, stderr: "status 307"},
+		"a late answer": {gateway: func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.ReadAll(r.Body) // that the client leaves is seen after it
+			<-r.Context().Done()
+		}, args: []string{"--timeout", "10ms"}, stderr: "no answer within 10ms"},
+		"an endless input": {gateway: answers(200, `{}`), stdin: never, args: []string{"--timeout", "10ms"}, stderr: "no answer within 10ms"},
+		"a long input":     {gateway: answers(200, `{}`), stdin: strings.NewReader(strings.Repeat(" ", maxHookInput+1)), stderr: "longer than 16 MiB"},
+		"a panic":          {gateway: answers(200, `{}`), stdin: broken{}, stderr: "panic"},
+		"no URL":           {args: []string{"--url", "gateway"}, stderr: "expected a URL"},
+		"an unknown flag":  {args: []string{"--allow"}, stderr: "unknown flag"},
+		"an argument":      {args: []string{"x"}, stderr: "unknown command"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			gateway := httptest.NewServer(c.gateway)
+			defer gateway.Close()
+			if c.gateway == nil {
+				gateway.Close()
+			}
+			if c.stdin == nil {
+				c.stdin = strings.NewReader(input)
+			}
+			args := []string{"hook", "codex", "--url", gateway.URL}
+			for _, a := range c.args {
+				args = append(args, strings.Replace(a, "BASE", gateway.URL, 1))
+			}
+			code, stdout, stderr := command(t, c.stdin, args...)
+			if c.stderr == "" && (code != 0 || stdout != c.stdout || stderr != "") || c.stderr != "" && (code != 2 || stdout != "" || !strings.Contains(stderr, c.stderr)) || strings.Contains(stderr, "canary") || strings.Contains(stderr, "the-key") {
+				t.Errorf("%d, %q, %q", code, stdout, stderr)
+			}
+		})
+	}
+}
