@@ -42,7 +42,7 @@ func (l *loader) checkAuth(root document.Node, c *Config) {
 	byHash := map[string]*identity.Principal{}
 	for _, p := range c.Principals {
 		byHash[p.KeySHA256] = &identity.Principal{
-			Name: p.Name, Agents: p.Agents, Workspace: p.Workspace, Projects: p.Projects, Operator: p.Operator, Approves: p.Approves, OneThread: p.OneThread,
+			Name: p.Name, Agents: p.Agents, Workspace: p.Workspace, Projects: p.Projects, Operator: p.Operator, Approves: p.Approves, OneThread: p.OneThread, HooksOnly: p.HooksOnly,
 		}
 	}
 	keys, err := identity.NewAPIKeys(byHash)

@@ -56,6 +56,8 @@ type Request struct {
 	// Folder, if not empty, is where relative paths of the calls start, instead of the first root of the project. It
 	// is absolute, and allows nothing.
 	Folder string
+	// Hook says that the caller asks whether it may run a call itself, and that nothing is run or passed on for it.
+	Hook bool
 	// ParentID is the caller's span in that trace (W3C Trace Context), and Sampled
 	// says that the caller traces it; empty where the trace begins here.
 	ParentID string

@@ -17,6 +17,8 @@ type Principal struct {
 	Approves []string
 	// OneThread says that all its calls are one thread, whatever its requests say.
 	OneThread bool
+	// HooksOnly says that it may only ask whether calls of a coding agent may run, and call nothing itself.
+	HooksOnly bool
 	// Until is until when its credential is accepted; zero: nothing ends it by itself.
 	Until time.Time
 }

@@ -87,6 +87,7 @@ func (f *Face) serve(c *gin.Context, received server.Request, a agent) {
 	a.asks = a.asks && h.event != preSkillShellCommand // which has no user to ask
 	request := received.Request
 	request.ID, request.Thread, request.Ancestors, request.Folder, request.AsksCaller = h.toolUseID, h.session, nil, h.cwd, a.asks
+	request.Hook = true
 	if h.agentID != "" {
 		request.Thread, request.Ancestors = h.agentID, []string{h.session}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/callgate/callgate/gateway/faces/agenthooks"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/internal/testkit/facetest"
+	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 )
 
@@ -257,6 +258,27 @@ func TestNotAnyMore(t *testing.T) {
 	o.Executor.Stop(nil, true)
 	if w := o.post("claude-code", body); w.Body.String() != "{}" {
 		t.Errorf("resumed: %s", w.Body)
+	}
+}
+
+// TestHooksOnly: the key of a hook gets verdicts, and nothing else (AH-09).
+func TestHooksOnly(t *testing.T) {
+	key, sha := identity.NewAPIKey()
+	keys, err := identity.NewAPIKeys(map[string]*identity.Principal{sha: {Name: "hook", Agents: []string{"Coder"}, Workspace: "local", Projects: []string{"work"}, HooksOnly: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := open(t, func(g *gateway.Config, _ *calls.Deps) { g.Identity = keys })
+	for command, answer := range map[string]string{"ls": "{}", "rm": deny + "permission_denied: "} {
+		if w := o.post("claude-code", o.body("PreToolUse", "Bash", `{"command":"`+command+`"}`, `,"tool_use_id":"`+command+`"`), "Authorization", "Bearer "+key); w.Code != 200 || !strings.HasPrefix(w.Body.String(), answer) {
+			t.Errorf("%s: %d %s", command, w.Code, w.Body)
+		}
+	}
+	if _, err := o.Executor.Admit(t.Context(), gateway.Request{Credential: key}); refusal.From(refusal.Identity, err).Code != refusal.PermissionDenied {
+		t.Errorf("a call: %v", err)
+	}
+	if _, err := o.Executor.AdmitQuery(t.Context(), gateway.Request{Credential: key}); refusal.From(refusal.Identity, err).Code != refusal.PermissionDenied {
+		t.Errorf("a query: %v", err)
 	}
 }
 
