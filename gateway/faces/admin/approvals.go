@@ -134,7 +134,7 @@ func (s *Approvals) Endpoints() []Endpoint {
 	return []Endpoint{
 		{
 			Method: http.MethodGet, Path: "/v1/approvals", Summary: "Approvals that are kept, and whether the caller may decide them", Access: Approvers, Answer: ApprovalList{}, Serve: s.list,
-			Query: append([]Parameter{{Name: "state", Description: "waiting: only those that can still be decided or used"}, {Name: "rule", Description: "only those of a rule"}}, page...),
+			Query: append([]Parameter{{Name: "state", Description: "waiting: only those that can still be decided or used"}, {Name: "rule", Description: "only those of a rule"}, {Name: "arguments", Description: "no: without the arguments, which may be long"}}, page...),
 		},
 		{Method: http.MethodGet, Path: "/v1/approvals/{id}", Summary: "One approval", Access: Approvers, Answer: ApprovalView{}, Serve: s.one},
 		{Method: http.MethodPost, Path: "/v1/approvals/{id}", Summary: "Votes on a call", Access: Approvers, Body: VoteBody{}, Answer: ApprovalView{}, Serve: s.vote},
@@ -162,6 +162,10 @@ func (s *Approvals) list(r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	arguments, err := r.Choice("arguments", "no")
+	if err != nil {
+		return nil, err
+	}
 	found, err := s.Desk.List(r.Context(), store.ApprovalFilter{Live: state != "", Rule: r.Query("rule"), After: r.Query("after"), Limit: limit})
 	if err != nil {
 		return nil, err
@@ -171,6 +175,9 @@ func (s *Approvals) list(r *Request) (any, error) {
 		answer.Next = found[limit-1].ID
 	}
 	for i := range found {
+		if arguments == "no" {
+			found[i].Arguments = nil
+		}
 		if r.Caller.seesRules(found[i].Rules) {
 			answer.Approvals = append(answer.Approvals, s.view(r.Caller, &found[i]))
 		}

@@ -46,7 +46,7 @@ func (c *Console) approvals(w http.ResponseWriter, r *request) *refusal.Error {
 		query.Del("state")
 	}
 	list, refused := ask[admin.ApprovalList](c, r, admin.Ask{
-		Method: http.MethodGet, Path: "/v1/approvals", Query: url.Values{"state": query["state"], "rule": query["rule"], "after": query["after"], "limit": {strconv.Itoa(maxSorted)}},
+		Method: http.MethodGet, Path: "/v1/approvals", Query: url.Values{"state": query["state"], "rule": query["rule"], "after": query["after"], "limit": {strconv.Itoa(maxSorted)}, "arguments": {"no"}},
 	})
 	if refused != nil {
 		return refused
@@ -76,7 +76,7 @@ type waiting struct {
 }
 
 func (c *Console) countWaiting(r *request) waiting {
-	query := url.Values{"state": {"waiting"}, "limit": {strconv.Itoa(maxCounted)}}
+	query := url.Values{"state": {"waiting"}, "limit": {strconv.Itoa(maxCounted)}, "arguments": {"no"}}
 	list, refused := ask[admin.ApprovalList](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/approvals", Query: query})
 	counted := waiting{More: list.Next != "", Problem: refused}
 	for i := range list.Approvals {
