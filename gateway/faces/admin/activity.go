@@ -49,7 +49,7 @@ type Interval struct {
 	Money  map[string]string `json:"money,omitempty"` // amounts, by currency
 }
 
-// Latency are quantiles of lengths of time in microseconds, off by a fifth at most.
+// Latency are quantiles of lengths of time in microseconds, off by two fifths at most.
 type Latency struct {
 	Count int   `json:"count"`
 	P50   int64 `json:"p50"`

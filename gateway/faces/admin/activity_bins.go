@@ -101,7 +101,7 @@ func (b *bin) add(o *bin) {
 // steps is how many buckets of latencies there are: two for each power of two, from 1 µs to 17 min.
 const steps = 60
 
-// latencies counts lengths of time. A quantile of them is off by a fifth at most.
+// latencies counts lengths of time. A quantile of them is off by two fifths at most.
 type latencies [steps]uint32
 
 func (l *latencies) add(took time.Duration) { l[stepOf(took)]++ }

@@ -86,7 +86,7 @@ func countedOf(n map[string]int) []any {
 	return []any{n["allowed"], n["asked"], n["refused"] + n["beside"], n["text"], n["refused"], n["asked"], n["allowed"] + n["asked"] + n["refused"] + n["beside"] + n["text"], n["ran"], int64(7 * n["charged"]), money}
 }
 
-// TestQuantiles: they are off by a fifth at most.
+// TestQuantiles: they are off by two fifths at most.
 func TestQuantiles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		recent := admin.NewRecent(func() time.Time { return time.Unix(1_800_000_000, 0) })
