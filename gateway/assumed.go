@@ -56,7 +56,9 @@ func (c *Call) assumed() *Assumed {
 		if kept.Thread != nil {
 			kept.Thread = kept.Thread.Apply(adds, false)
 		}
-		kept.Caller = kept.Caller.Apply(adds, true)
+		if kept.Caller != nil {
+			kept.Caller = kept.Caller.Apply(adds, true)
+		}
 	}
 	return &Assumed{past: kept, secret: c.kernel.deps.Secret()}
 }

@@ -35,7 +35,7 @@ func checkPermission(ctx context.Context, c *Call) error {
 		return err
 	}
 	decision, err := c.permit(ctx, c.arguments())
-	if p := c.judgement.past; c.past != nil && !p.latest && (err != nil || !decision.Allowed || len(decision.Asks) > 0) {
+	if p := c.judgement.past; c.past != nil && p.old && (err != nil || !decision.Allowed || len(decision.Asks) > 0) {
 		if err := p.readLatest(ctx, c.kernel, c); err != nil {
 			return err
 		}

@@ -113,8 +113,8 @@ type past struct {
 	stale   bool
 	settled bool // the calls were reserved, or refused
 	moved   bool // conditions were evaluated again
-	// latest says that conditions have read what was kept, and not what the ledger has known last.
-	latest bool
+	// old says that conditions have only read what the ledger has known last: others may have changed it.
+	old bool
 
 	reading, reserving deadline.Context // room for those of the ledger
 }
@@ -171,6 +171,9 @@ func (c *Call) readPast(ctx context.Context) error {
 		return err
 	}
 	of := c.keys()
+	if c.config.threadLimits() == nil && !c.config.asked.terms.OfCallers() {
+		of.Caller = "" // nobody counts what it does
+	}
 	if !uses && of.Thread == "" {
 		return nil // it has no thread in which it could be bounded
 	}
@@ -219,14 +222,14 @@ func (p *past) read(ctx context.Context, k *Kernel, latest bool) error {
 	defer bounded.Cancel()
 	kept, err := askLedger(bounded, k, func(l Ledger) (history.Past, error) { return l.Past(bounded, p.of, latest) })
 	if err == nil {
-		p.kept, p.latest = kept, !kept.Old
+		p.kept, p.old = kept, kept.Old
 	}
 	return err
 }
 
 // readLatest reads a past again that others may have changed, and evaluates the conditions of all calls but one again.
 func (p *past) readLatest(ctx context.Context, k *Kernel, but *Call) error {
-	if p.latest {
+	if !p.old {
 		return nil
 	}
 	if err := p.read(ctx, k, true); err != nil {
@@ -375,7 +378,7 @@ func (p *past) reserve(ctx context.Context) {
 			return l.Reserve(ctx, p.of, func(kept history.Past) ([]history.Adds, error) { return p.decide(ctx, kept) })
 		})
 		refused := slices.ContainsFunc(p.calls, func(c *Call) bool { return c.past.refused != nil })
-		p.latest = p.latest || err == nil || refused
+		p.old = p.old && err != nil && !refused
 		asks := p.asksAnew()
 		switch {
 		case asks != nil:

@@ -200,9 +200,11 @@ func (l *lastRows) drop(s *step) {
 // past reads what is kept of a thread and its caller.
 func (e *Engine) past(s *step, of ThreadKeys) (p history.Past, err error) {
 	keys := [...]Key{{KeepingRecord, ""}, {ThreadRecord, of.Caller}, {ThreadRecord, of.Thread}}
-	read := keys[:]
-	if of.Thread == "" {
-		read = keys[:2]
+	read := keys[:1]
+	for _, key := range keys[1:] {
+		if key.ID != "" {
+			read = append(read, key)
+		}
 	}
 	e.last.take(s, read)
 	if err := s.read(read...); err != nil {
@@ -213,10 +215,14 @@ func (e *Engine) past(s *step, of ThreadKeys) (p history.Past, err error) {
 	if p.Keeping, err = e.keeping(s); err != nil {
 		return p, err
 	}
-	if p.Caller, err = e.state(s, of.Caller, p.Keeping); err != nil || of.Thread == "" {
-		return p, err
+	if of.Caller != "" {
+		if p.Caller, err = e.state(s, of.Caller, p.Keeping); err != nil {
+			return p, err
+		}
 	}
-	p.Thread, err = e.state(s, of.Thread, p.Keeping)
+	if of.Thread != "" {
+		p.Thread, err = e.state(s, of.Thread, p.Keeping)
+	}
 	return p, err
 }
 
@@ -309,6 +315,9 @@ func (e *Engine) Reserve(ctx context.Context, of ThreadKeys, decide func(history
 				r.Turn = thread.Turn
 			}
 			if a.Changes(true) {
+				if caller == nil {
+					return errNoThread
+				}
 				caller = caller.Apply(a, true)
 				r.Caller = caller.Turn
 			}
@@ -395,7 +404,7 @@ func (e *Engine) Release(ctx context.Context, of ThreadKeys, adds history.Adds) 
 				r.Turn = thread.Turn
 			}
 		}
-		if adds.Changes(true) && caller.Turn > 0 {
+		if caller != nil && adds.Changes(true) && caller.Turn > 0 {
 			if caller = caller.Undo(adds, true); caller != past.Caller {
 				r.Caller = caller.Turn
 			}
