@@ -116,7 +116,11 @@ type past struct {
 	// old says that conditions have only read what the ledger has known last: others may have changed it.
 	old bool
 
-	reading, reserving deadline.Context // room for those of the ledger
+	// Room for those of the ledger, for a first call, and for what it adds.
+	reading, reserving deadline.Context
+	firstCall          [1]*Call
+	first              inPast
+	firstAdds          [1]history.Adds
 }
 
 // inPast is a call with what it adds.
@@ -198,7 +202,11 @@ func (c *Call) readPast(ctx context.Context) error {
 		}
 	}
 	if c.past == nil {
-		c.past = &inPast{}
+		if c.past = &p.first; p.calls == nil {
+			p.calls = p.firstCall[:0]
+		} else {
+			c.past = &inPast{}
+		}
 		p.calls = append(p.calls, c)
 	} else {
 		p.stale = true
@@ -421,7 +429,10 @@ func (p *past) decide(ctx context.Context, kept history.Past) ([]history.Adds, e
 			return nil, refuse.ThreadsUnavailable(errors.New("another configuration has taken effect meanwhile"))
 		}
 	}
-	adds := make([]history.Adds, len(p.calls))
+	adds := p.firstAdds[:]
+	if len(p.calls) > 1 {
+		adds = make([]history.Adds, len(p.calls))
+	}
 	var refused error
 	for i, c := range p.calls {
 		if kept.Thread != nil && kept.Thread.Closed {

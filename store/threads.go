@@ -33,8 +33,10 @@ type ThreadKeys struct {
 // are no such names. Without a root there is no thread.
 func KeysOf(s Scope, root string) ThreadKeys {
 	name := func(parts ...string) string {
+		var text [32]byte
 		sum := digestOf(parts...)
-		return hex.EncodeToString(sum[:16])
+		hex.Encode(text[:], sum[:16])
+		return string(text[:])
 	}
 	k := ThreadKeys{Caller: name(s.Principal, s.Workspace, s.Project), Principal: s.Principal}
 	if root != "" {
