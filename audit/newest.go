@@ -90,8 +90,8 @@ func (l *Log) Newest(ctx context.Context, s Search) (Found, error) {
 		}
 		err := l.eachFileBackward(&found, visit)
 		switch {
-		case errors.Is(err, errMoved):
-			continue
+		case errors.Is(err, errMoved), err == nil && found.Next == s.Before && s.Before > 1 && try+1 < maxListTries:
+			continue // the file that has the newest was perhaps rotated before it was read
 		case err != nil && !errors.Is(err, errEnough) && !errors.Is(err, errOlder):
 			return Found{}, err
 		case !errors.Is(err, errEnough) || found.Next <= 1:
