@@ -32,7 +32,8 @@ func TestRealOutputs(t *testing.T) {
 			}
 			verdicts[got]++
 			asked, _ := verdict(parser.ParseStructured([]byte(o.Raw), false, parser.Options{TextOnly: true}))
-			if (asked == "text") != (json.Valid([]byte(o.Raw)) && got != "duplicate_key") {
+			whole := json.Valid([]byte(o.Raw)) && got != "duplicate_key"
+			if called := asked == "mixed_output"; whole && !called && asked != "text" || !whole && asked == "text" { // it may have the form of a call
 				t.Errorf("%s: where JSON is asked for, it is %s", o.ID, asked)
 			}
 			if o.Shape == "json_object_only" {
