@@ -94,12 +94,12 @@ func (t *Terms) NeedArguments(tool string) bool {
 	return slices.ContainsFunc(t.of(tool), func(c *counted) bool { return c.Member != "" || len(c.Keys) > 0 })
 }
 
-// of returns the terms that count a tool.
 // OfCallers reports whether any counts what callers do, over all their threads.
 func (t *Terms) OfCallers() bool {
 	return slices.ContainsFunc(t.all, func(c counted) bool { return c.Caller })
 }
 
+// of returns the terms that count a tool.
 func (t *Terms) of(tool string) []*counted {
 	if t == nil || len(t.all) == 0 {
 		return nil
