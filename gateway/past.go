@@ -135,28 +135,32 @@ type inPast struct {
 	undone   bool
 }
 
-// keys name what is kept of the thread and of the caller of the request.
+// keys name what is kept of the thread of the request, and of the caller where anybody counts what it does.
 func (c *judgement) keys() store.ThreadKeys {
 	scope := c.storeScope()
+	named := store.ThreadOf
+	if c.config.threadLimits() != nil || c.config.asked != nil && c.config.asked.terms.OfCallers() {
+		named = store.KeysOf
+	}
 	root := cmp.Or(c.request.Thread, c.request.Session)
 	if len(c.request.Ancestors) > 0 {
 		root = c.request.Ancestors[0]
 	}
 	switch {
 	case c.request.ledger != "":
-		of := store.KeysOf(scope, "")
+		of := named(scope, "")
 		of.Thread = c.request.ledger
 		return of
 	case c.principal != nil && c.principal.OneThread: // in whatever project it acts
-		of := store.KeysOf(scope, "")
-		of.Thread = store.KeysOf(store.Scope{Principal: scope.Principal}, "all").Thread
+		of := named(scope, "")
+		of.Thread = store.ThreadOf(store.Scope{Principal: scope.Principal}, "all").Thread
 		return of
 	case root != "":
-		return store.KeysOf(scope, "thread "+root)
+		return named(scope, "thread "+root)
 	case c.config.Threads.ShareUnnamed:
-		return store.KeysOf(scope, "unnamed")
+		return named(scope, "unnamed")
 	}
-	return store.KeysOf(scope, "")
+	return named(scope, "")
 }
 
 // storedLedger is the ledger as the store has to keep it: of a call that uses threads.
@@ -175,9 +179,6 @@ func (c *Call) readPast(ctx context.Context) error {
 		return err
 	}
 	of := c.keys()
-	if c.config.threadLimits() == nil && !c.config.asked.terms.OfCallers() {
-		of.Caller = "" // nobody counts what it does
-	}
 	if !uses && of.Thread == "" {
 		return nil // it has no thread in which it could be bounded
 	}

@@ -83,7 +83,8 @@ func (a *Adds) Texts() []string {
 		return nil
 	}
 	texts := make([]string, 0, 1+len(a.amounts)+len(a.Labels))
-	texts = append(texts, atPrefix+a.At.UTC().Truncate(time.Microsecond).Format(time.RFC3339Nano))
+	at := make([]byte, 0, 64) // on the stack
+	texts = append(texts, string(a.At.UTC().Truncate(time.Microsecond).AppendFormat(append(at, atPrefix...), time.RFC3339Nano)))
 	for i := range a.amounts {
 		texts = append(texts, valueText(a.amounts[i].counted, a.amounts[i].key, a.amounts[i].n))
 	}
@@ -108,7 +109,8 @@ func valueText(c *counted, key uint64, n int64) string {
 	case c.Kind == Sum:
 		return text + "=" + Decimal(n)
 	}
-	return text + "=" + strconv.FormatInt(n, 10)
+	value := make([]byte, 0, 24) // on the stack
+	return text + string(strconv.AppendInt(append(value, '='), n, 10))
 }
 
 var errNoAdds = errors.New("it is nothing that a call adds")

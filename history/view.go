@@ -57,12 +57,15 @@ type View struct {
 	own    Adds
 	saw    []string
 	lacks  bool
+	room   [2]string // of the first answers
 }
 
 // NewView returns the view of one call: of what is kept, of what the calls of the same answer before it add, and of what
 // the call itself adds. The secret may be nil where no term has keys.
 func NewView(terms *Terms, secret *Secret, past Past, before []Adds, own Adds) *View {
-	return &View{past: past, terms: terms, secret: secret, before: before, own: own}
+	v := &View{past: past, terms: terms, secret: secret, before: before, own: own}
+	v.saw = v.room[:0]
+	return v
 }
 
 const (

@@ -32,17 +32,25 @@ type ThreadKeys struct {
 // KeysOf returns the names of a thread, by its root, and of its caller: of the same caller elsewhere, and of others, there
 // are no such names. Without a root there is no thread.
 func KeysOf(s Scope, root string) ThreadKeys {
-	name := func(parts ...string) string {
-		var text [32]byte
-		sum := digestOf(parts...)
-		hex.Encode(text[:], sum[:16])
-		return string(text[:])
-	}
-	k := ThreadKeys{Caller: name(s.Principal, s.Workspace, s.Project), Principal: s.Principal}
+	k := ThreadOf(s, root)
+	k.Caller = ledgerName(s.Principal, s.Workspace, s.Project)
+	return k
+}
+
+// ThreadOf returns the names of a call that adds nothing to what its caller has done.
+func ThreadOf(s Scope, root string) ThreadKeys {
+	k := ThreadKeys{Principal: s.Principal}
 	if root != "" {
-		k.Thread = name(s.Principal, s.Workspace, s.Project, root)
+		k.Thread = ledgerName(s.Principal, s.Workspace, s.Project, root)
 	}
 	return k
+}
+
+func ledgerName(parts ...string) string {
+	var text [32]byte
+	sum := digestOf(parts...)
+	hex.Encode(text[:], sum[:16])
+	return string(text[:])
 }
 
 // ThreadBounds are how much is kept of threads, and for how long. A field that is 0 has its default.

@@ -94,12 +94,14 @@ type Variables struct {
 type activation struct {
 	state     evalState
 	args      jsonObject
+	past      past
 	variables *Variables
 }
 
 func newActivation(v *Variables) *activation {
 	a := &activation{variables: v}
 	a.args = jsonObject{members: v.Arguments, state: &a.state}
+	a.past = past{view: v.Past, state: &a.state}
 	return a
 }
 
@@ -117,14 +119,12 @@ func (a *activation) ResolveName(name string) (any, bool) {
 	case varTool:
 		return types.String(a.variables.Tool), true
 	case varPast:
-		return a.past(), true
+		return &a.past, true
 	case varLabels:
-		return a.past().labels(), true
+		return a.past.labels(), true
 	}
 	return nil, false
 }
-
-func (a *activation) past() *past { return &past{a.variables.Past, &a.state} }
 
 // Parent implements cel.Activation; there is none.
 func (a *activation) Parent() interpreter.Activation { return nil }
