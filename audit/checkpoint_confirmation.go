@@ -36,10 +36,10 @@ func lookup(dir string, seq uint64) (logfile.Link, string, error) {
 	}
 	name := ""
 	for _, f := range files {
-		if f.first > seq {
+		if f.First > seq {
 			break
 		}
-		name = f.name
+		name = f.Name
 	}
 	if name == "" {
 		return logfile.Link{}, "", fmt.Errorf("%s: no file holds seq %d, which is signed", dir, seq)

@@ -55,7 +55,7 @@ func findTail(name string, f logfile.Source, before func() (logfile.Link, error)
 	case torn || !found && broken == nil:
 		return t, end - t.end, nil
 	case broken == nil:
-		lines, err := countLines(f, t.end)
+		lines, err := logfile.CountLines(f, t.end)
 		if err != nil {
 			return tail{}, 0, err
 		}
@@ -95,7 +95,7 @@ func tailBefore(name string, f io.ReaderAt, size int64) (t tail, bad int64, err 
 	})
 	var broken *CorruptionError
 	if errors.As(err, &broken) {
-		before, countErr := countLines(f, from)
+		before, countErr := logfile.CountLines(f, from)
 		if countErr != nil {
 			return tail{}, 0, countErr
 		}
@@ -157,22 +157,4 @@ func syncedBefore(line []byte) (seq uint64, ok bool) {
 	}
 	seq, err := strconv.ParseUint(string(body[i+len(syncedMember):]), 10, 64)
 	return seq, err == nil
-}
-
-func countLines(f io.ReaderAt, to int64) (int64, error) {
-	var lines int64
-	buf := make([]byte, 64<<10)
-	for at := int64(0); at < to; {
-		n := min(int64(len(buf)), to-at)
-		if _, err := f.ReadAt(buf[:n], at); err != nil {
-			return 0, err
-		}
-		for _, c := range buf[:n] {
-			if c == '\n' {
-				lines++
-			}
-		}
-		at += n
-	}
-	return lines, nil
 }

@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -14,10 +13,7 @@ import (
 	"github.com/callgate/callgate/audit/internal/logfile"
 )
 
-const (
-	fileName    = "audit.jsonl"
-	filePattern = "audit*.jsonl"
-)
+const fileName = "audit.jsonl"
 
 // Files returns the files of the log in dir, oldest first, as Verify and Read take
 // them: in the order of their first records, those without one last. A file that does
@@ -29,64 +25,28 @@ func Files(dir string) ([]string, error) {
 	}
 	names := make([]string, len(files))
 	for i, f := range files {
-		names[i] = f.name
+		names[i] = f.Name
 	}
 	return names, nil
 }
 
-// listedFile is a file of the log and the seq of its first record, the greatest there is
-// where it has none.
-type listedFile struct {
-	name  string
-	first uint64
-}
-
 // listFiles is Files with the first records.
-func listFiles(dir string) ([]listedFile, error) {
+func listFiles(dir string) (files []logfile.Listed, err error) {
 	for range maxListTries {
-		files, err := filesOf(dir)
-		if !errors.Is(err, fs.ErrNotExist) {
-			return files, err
+		var names []string
+		if names, err = logfile.Names(dir); err != nil {
+			return nil, err
+		}
+		if files, err = logfile.List(names, firstSeq); !errors.Is(err, fs.ErrNotExist) {
+			break
 		}
 	}
-	return filesOf(dir)
+	return files, err
 }
 
 // maxListTries is how often a file may be gone that was just listed: a log that is
 // written meanwhile rotates its files.
-const maxListTries = 3
-
-func filesOf(dir string) ([]listedFile, error) {
-	names, err := logNames(dir)
-	if err != nil {
-		return nil, err
-	}
-	files := make([]listedFile, len(names))
-	for i, name := range names {
-		first, err := firstSeq(name)
-		if err != nil {
-			return nil, err
-		}
-		files[i] = listedFile{name: name, first: first}
-	}
-	slices.SortStableFunc(files, func(a, b listedFile) int { return cmp.Compare(a.first, b.first) })
-	return files, nil
-}
-
-// logNames returns the paths in dir that the log owns, in the order of names.
-func logNames(dir string) ([]string, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, e := range entries {
-		if ok, _ := filepath.Match(filePattern, e.Name()); ok {
-			names = append(names, filepath.Join(dir, e.Name()))
-		}
-	}
-	return names, nil
-}
+const maxListTries = 4
 
 // firstSeq returns the seq of the first record; the greatest there is where
 // the file has none.
@@ -113,17 +73,17 @@ func reportMissing(dir string, report func(cause error, oldest bool)) {
 	}
 	var last uint64
 	for _, f := range files {
-		if f.first == math.MaxUint64 {
+		if f.First == math.MaxUint64 {
 			continue
 		}
-		name := filepath.Base(f.name)
+		name := filepath.Base(f.Name)
 		switch {
-		case f.first > last+1 && last == 0:
-			report(fmt.Errorf("the records 1 to %d are missing before %s: if you have removed the oldest files, verify the log with --partial; else put them back", f.first-1, name), true)
-		case f.first > last+1:
-			report(fmt.Errorf("the records %d to %d are missing before %s: put their file back; the log does not verify without it", last+1, f.first-1, name), false)
+		case f.First > last+1 && last == 0:
+			report(fmt.Errorf("the records 1 to %d are missing before %s: if you have removed the oldest files, verify the log with --partial; else put them back", f.First-1, name), true)
+		case f.First > last+1:
+			report(fmt.Errorf("the records %d to %d are missing before %s: put their file back; the log does not verify without it", last+1, f.First-1, name), false)
 		}
-		if last, err = lastSeq(f.name); err != nil {
+		if last, err = lastSeq(f.Name); err != nil {
 			report(err, false)
 			return
 		}
@@ -187,7 +147,7 @@ func linkBeforeFirst(name string, from io.Reader) (logfile.Link, error) {
 // file continues from there.
 func newestLink(dir string) (logfile.Link, error) {
 	at := logfile.Link{Hash: logfile.Genesis}
-	names, err := logNames(dir)
+	names, err := logfile.Names(dir)
 	if err != nil {
 		return at, err
 	}

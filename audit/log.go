@@ -95,7 +95,7 @@ type Log struct {
 	opened     tail            // the end of the log at Open
 	calls      *openCalls      // nil until OpenCalls
 	earlier    map[string]bool // the calls that OpenCalls returned
-	readFrom   place           // behind the snapshot that OpenCalls read on from
+	readFrom   uint64          // the record from which OpenCalls read on, behind a snapshot; 0: it read the whole log
 	saved      uint64          // seq of the last snapshot
 	saving     bool            // the next one is being written
 	saveFailed bool

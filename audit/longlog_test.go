@@ -37,7 +37,7 @@ func TestLongLog(t *testing.T) {
 		l, open, cause := reopened(t, dir, Options{})
 		took := time.Since(began)
 		t.Logf("%d records, %d bytes: %s: %v", n, size, what, took.Round(time.Millisecond))
-		if readAll := l.readFrom == (place{}); readAll != wantAll || len(open) != wantOpen {
+		if readAll := l.readFrom == 0; readAll != wantAll || len(open) != wantOpen {
 			t.Fatalf("%s: everything was read: %v, for %v; %d open calls, want %d", what, readAll, cause, len(open), wantOpen)
 		}
 		return l, took

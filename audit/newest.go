@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -50,9 +49,6 @@ var errEnough = errors.New("enough was read")
 // errOlder ends a search that has come to older records.
 var errOlder = errors.New("the rest is older")
 
-// errMoved says that a file was rotated between the list of files and its reading.
-var errMoved = errors.New("a file of the log was moved")
-
 // Newest searches the durable records from the newest on, beside the writer: it takes nothing
 // from those who append. It ends early, with what it has found, once it has read MaxBytes or
 // ctx ends. The chain is not verified.
@@ -63,60 +59,32 @@ func (l *Log) Newest(ctx context.Context, s Search) (Found, error) {
 	}
 	found := Found{Next: s.Before}
 	needles := s.needles()
-	for try := range maxListTries {
-		visit := func(line []byte) error {
-			seq, ok := logfile.SeqOf(line)
-			switch {
-			case !ok || seq >= found.Next:
-				return nil // not durable yet
-			case seq+1 < found.Next && try+1 < maxListTries:
-				return errMoved
+	log := logfile.Reader{Dir: filepath.Dir(l.path)}
+	err := log.Newest(s.Before, func(line []byte, record logfile.Link) error {
+		found.Next = record.Seq
+		if !s.Since.IsZero() {
+			if at, ok := logfile.TimeOf(line); ok && at.Before(s.Since) {
+				return errOlder
 			}
-			found.Next = seq
-			if !s.Since.IsZero() {
-				if at, ok := logfile.TimeOf(line); ok && at.Before(s.Since) {
-					return errOlder
-				}
-			}
-			if containsAll(line, needles) {
-				if r, err := Decode(line); err == nil && s.matches(&r) {
-					found.Records = append(found.Records, r)
-				}
-			}
-			if len(found.Records) >= s.Count || found.Read >= s.MaxBytes || ctx.Err() != nil {
-				return errEnough
-			}
-			return nil
 		}
-		err := l.eachFileBackward(&found, visit)
-		switch {
-		case errors.Is(err, errMoved), err == nil && found.Next == s.Before && s.Before > 1 && try+1 < maxListTries:
-			continue // the file that has the newest was perhaps rotated before it was read
-		case err != nil && !errors.Is(err, errEnough) && !errors.Is(err, errOlder):
-			return Found{}, err
-		case !errors.Is(err, errEnough) || found.Next <= 1:
-			found.Next = 0
+		if containsAll(line, needles) {
+			if r, err := Decode(line); err == nil && s.matches(&r) {
+				found.Records = append(found.Records, r)
+			}
 		}
-		break
+		if len(found.Records) >= s.Count || log.Bytes >= s.MaxBytes || ctx.Err() != nil {
+			return errEnough
+		}
+		return nil
+	})
+	found.Read = log.Bytes
+	switch {
+	case err != nil && !errors.Is(err, errEnough) && !errors.Is(err, errOlder):
+		return Found{}, err
+	case !errors.Is(err, errEnough) || found.Next <= 1:
+		found.Next = 0
 	}
 	return found, nil
-}
-
-// eachFileBackward visits the lines before found.Next, the last first.
-func (l *Log) eachFileBackward(found *Found, visit func(line []byte) error) error {
-	files, err := listFiles(filepath.Dir(l.path))
-	if err != nil {
-		return err
-	}
-	for _, file := range slices.Backward(files) {
-		if file.first >= found.Next {
-			continue
-		}
-		if err := visitBackward(file.name, found.Next, &found.Read, visit); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // needles are texts that every line has which matches. Values that are escaped on disk are
@@ -169,65 +137,4 @@ func (r *Record) member(name string) string {
 		return string(r.Code)
 	}
 	return ""
-}
-
-// backwardBlock is how much of a file is read at a time, from its end.
-const backwardBlock int64 = 256 << 10
-
-// visitBackward visits the lines of a file that are before a seq, the last first, and counts
-// the bytes that it reads. An incomplete last line is passed over.
-func visitBackward(name string, before uint64, read *int64, visit func(line []byte) error) error {
-	f, err := logfile.OpenRead(name)
-	if errors.Is(err, os.ErrNotExist) {
-		return errMoved
-	}
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	end, err := logfile.OffsetBefore(f, before)
-	if err != nil {
-		return err
-	}
-	var buffer []byte // visit keeps none of it
-	var starts []int  // of the lines of a block: found forwards, which is faster
-	for end > 0 {
-		// All but the first line of a block is whole. A line longer than a block grows it.
-		var block []byte
-		first := 0
-		for size := min(backwardBlock, end); ; size = min(2*size, end) {
-			if int64(cap(buffer)) < size {
-				buffer = make([]byte, size)
-			}
-			block = buffer[:size]
-			if _, err := f.ReadAt(block, end-size); err != nil {
-				return err
-			}
-			*read += size
-			if size == end {
-				break
-			}
-			if first = bytes.IndexByte(block[:len(block)-1], '\n') + 1; first > 0 {
-				break
-			}
-		}
-		starts = starts[:0]
-		for at := first; at < len(block); {
-			starts = append(starts, at)
-			length := bytes.IndexByte(block[at:], '\n') + 1
-			if length == 0 {
-				break // the block ends at the end of a line, so there is no such line
-			}
-			at += length
-		}
-		next := len(block)
-		for _, at := range slices.Backward(starts) {
-			if err := visit(block[at : next-1]); err != nil {
-				return err
-			}
-			next = at
-		}
-		end -= int64(len(block) - first)
-	}
-	return nil
 }

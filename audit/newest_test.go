@@ -23,7 +23,7 @@ func TestNewest(t *testing.T) {
 		for i := range n {
 			record := sample(fmt.Sprint("call_", i))
 			record.Agent = rapid.SampledFrom([]string{"Analyst", "Intern", "Ä\"\\"}).Draw(r, "agent")
-			record.Completion = `"agent":"Intern"` + strings.Repeat("x", rapid.SampledFrom([]int{0, 0, 100, 100, 5000, int(backwardBlock) + 7}).Draw(r, "length"))
+			record.Completion = `"agent":"Intern"` + strings.Repeat("x", rapid.SampledFrom([]int{0, 0, 100, 100, 5000, 256<<10 + 7}).Draw(r, "length"))
 			if err := l.Append(context.Background(), record); err != nil {
 				r.Fatal(err)
 			}

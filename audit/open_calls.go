@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/callgate/callgate/audit/internal/logfile"
 )
@@ -36,7 +35,7 @@ func (l *Log) OpenCalls() ([]Record, error) {
 	calls, err := readSnapshot(dir, l.opts.SignKey)
 	var records []Record
 	if err == nil {
-		l.saved, l.readFrom = calls.Seq, calls.End
+		l.saved, l.readFrom = calls.Seq, calls.Seq+1
 		if err = calls.readOn(dir); err == nil && calls.Link != l.opened.Link {
 			err = fmt.Errorf("the log ends at another record than seq %d", calls.Seq)
 		}
@@ -45,7 +44,7 @@ func (l *Log) OpenCalls() ([]Record, error) {
 		}
 	}
 	if err != nil {
-		l.saved, l.readFrom = 0, place{}
+		l.saved, l.readFrom = 0, 0
 		calls = &openCalls{Link: l.opened.Link, End: place{File: l.writer.before.Seq + 1, Offset: l.opened.end}}
 		if err := calls.readAll(dir, l.reportProgress(dir, err)); err != nil {
 			return nil, err
@@ -71,7 +70,7 @@ const (
 // reportProgress reports that the whole log is read, and returns what reports how far.
 func (l *Log) reportProgress(dir string, cause error) func(read int64) {
 	total := int64(0)
-	if names, err := logNames(dir); err == nil {
+	if names, err := logfile.Names(dir); err == nil {
 		for _, name := range names {
 			if info, err := os.Stat(name); err == nil {
 				total += info.Size()
@@ -105,9 +104,6 @@ func outcomeOf(line []byte) Outcome {
 	return Outcome(outcome)
 }
 
-// maxQueries is how often the files are read which a rotation may move meanwhile.
-const maxQueries = 3
-
 // EndedCalls returns the outcomes in the log of those of some calls that have one. Those that
 // OpenCalls returned have none by then. A call that was to be handed over is handed over, also if
 // its process has ended before it wrote that. The records behind the snapshot are read first, and
@@ -126,36 +122,25 @@ func (l *Log) EndedCalls(ids []string) (map[string]Outcome, error) {
 	if len(wanted) == 0 {
 		return ended, nil
 	}
-	if from != (place{}) && addEnded(dir, from, wanted, ended) == nil && len(ended) == len(wanted) {
+	if from > 0 && addEnded(dir, from, wanted, ended) == nil && len(ended) == len(wanted) {
 		return ended, nil
 	}
-	return ended, addEnded(dir, place{}, wanted, ended)
+	return ended, addEnded(dir, 1, wanted, ended)
 }
 
-// addEnded adds the outcomes that calls have behind from.
-func addEnded(dir string, from place, wanted map[string]bool, ended map[string]Outcome) error {
-	// A rotation gives a file another name. One that took place meanwhile may have
-	// kept a file from being read, or had it read twice, which does no harm.
-	for range maxQueries {
-		before, err := Files(dir)
-		if err != nil {
-			return err
+// addEnded adds the outcomes that calls have from a record on.
+func addEnded(dir string, from uint64, wanted map[string]bool, ended map[string]Outcome) error {
+	log := logfile.Reader{Dir: dir}
+	return log.Oldest(from, math.MaxUint64, func(line []byte, _ logfile.Link) error {
+		switch event, mode, id := headOf(line); {
+		case !wanted[id]:
+		case event == Ending:
+			ended[id] = outcomeOf(line)
+		case event == Decision && mode == Enforce && isToolCall(line):
+			ended[id] = HandedOver
 		}
-		err = visitLines(dir, from, func(line []byte, _ place) error {
-			switch event, mode, id := headOf(line); {
-			case !wanted[id]:
-			case event == Ending:
-				ended[id] = outcomeOf(line)
-			case event == Decision && mode == Enforce && isToolCall(line):
-				ended[id] = HandedOver
-			}
-			return nil
-		})
-		if after, failed := Files(dir); failed == nil && slices.Equal(before, after) {
-			return err
-		}
-	}
-	return errors.New("the files of the audit log change faster than they can be read")
+		return nil
+	})
 }
 
 // visitLines visits the lines of the log behind from, oldest first. The zero place is the
@@ -166,14 +151,14 @@ func visitLines(dir string, from place, visit func(line []byte, at place) error)
 		return err
 	}
 	for _, file := range files {
-		if file.first < from.File {
+		if file.First < from.File {
 			continue
 		}
-		at := place{File: file.first}
-		if file.first == from.File {
+		at := place{File: file.First}
+		if file.First == from.File {
 			at = from
 		}
-		f, err := logfile.OpenRead(file.name)
+		f, err := logfile.OpenRead(file.Name)
 		if err != nil {
 			return err
 		}
@@ -183,7 +168,7 @@ func visitLines(dir string, from place, visit func(line []byte, at place) error)
 			return err
 		})
 		if err := errors.Join(err, f.Close()); err != nil {
-			return fmt.Errorf("%s: %w", file.name, err)
+			return fmt.Errorf("%s: %w", file.Name, err)
 		}
 	}
 	return nil

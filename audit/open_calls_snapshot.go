@@ -107,12 +107,12 @@ func (c *openCalls) decisions(dir string, chained bool) ([]Record, error) {
 	for _, id := range order {
 		at := c.Open[id]
 		if open == nil || at.File != last {
-			i := slices.IndexFunc(files, func(f listedFile) bool { return f.first == at.File })
+			i := slices.IndexFunc(files, func(f logfile.Listed) bool { return f.First == at.File })
 			if i < 0 {
 				return nil, fmt.Errorf("no file begins with seq %d", at.File)
 			}
 			open.Close()
-			if open, err = logfile.OpenRead(files[i].name); err != nil {
+			if open, err = logfile.OpenRead(files[i].Name); err != nil {
 				return nil, err
 			}
 			last = at.File
@@ -189,11 +189,11 @@ func (c *openCalls) confirm(dir string) error {
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(files, func(f listedFile) bool { return f.first == c.End.File })
+	i := slices.IndexFunc(files, func(f logfile.Listed) bool { return f.First == c.End.File })
 	if i < 0 {
 		return fmt.Errorf("%s names a file that begins with seq %d, and there is none", snapshotName, c.End.File)
 	}
-	f, err := logfile.OpenRead(files[i].name)
+	f, err := logfile.OpenRead(files[i].Name)
 	if err != nil {
 		return err
 	}
@@ -203,7 +203,7 @@ func (c *openCalls) confirm(dir string) error {
 		return err
 	}
 	if c.End.Offset < 1 || c.End.Offset > info.Size() {
-		return fmt.Errorf("%s names seq %d, and %s ends before it: records are missing, or it is of another log", snapshotName, c.Seq, files[i].name)
+		return fmt.Errorf("%s names seq %d, and %s ends before it: records are missing, or it is of another log", snapshotName, c.Seq, files[i].Name)
 	}
 	start, err := logfile.LineStart(f, c.End.Offset-1)
 	if err != nil {
@@ -211,10 +211,10 @@ func (c *openCalls) confirm(dir string) error {
 	}
 	at, size, err := logfile.LineAt(f, start, c.End.Offset)
 	if err != nil {
-		return fmt.Errorf("%s: the line at byte %d %w", files[i].name, start, err)
+		return fmt.Errorf("%s: the line at byte %d %w", files[i].Name, start, err)
 	}
 	if at != c.Link || start+size != c.End.Offset {
-		return fmt.Errorf("%s: seq %d is not the record that %s names", files[i].name, c.Seq, snapshotName)
+		return fmt.Errorf("%s: seq %d is not the record that %s names", files[i].Name, c.Seq, snapshotName)
 	}
 	return nil
 }

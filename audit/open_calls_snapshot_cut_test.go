@@ -94,7 +94,7 @@ func TestAnySnapshotBesideAnyCut(t *testing.T) {
 		appendAll(t, l, ended("1"))
 		mustClose(t, l)
 		l, again, cause := reopened(t, restored, Options{RotateBytes: opts.RotateBytes})
-		if want := openIDs(t, restored); cause != nil || !slices.Equal(again, want) || l.readFrom == (place{}) {
+		if want := openIDs(t, restored); cause != nil || !slices.Equal(again, want) || l.readFrom == 0 {
 			rt.Fatalf("second start: open: %v, want %v; everything was read because: %v", again, want, cause)
 		}
 		mustClose(t, l)
@@ -182,7 +182,7 @@ func TestSnapshotsOfAnUnsteadyDisk(t *testing.T) {
 		t.Errorf("the log counts %d open calls, its files %d", len(l.calls.Open), len(want))
 	}
 	second, got, cause := reopened(t, dir, Options{})
-	if cause != nil || second.readFrom == (place{}) || !slices.Equal(got, want) {
+	if cause != nil || second.readFrom == 0 || !slices.Equal(got, want) {
 		t.Errorf("a start found %d open calls, want %d; everything was read because: %v", len(got), len(want), cause)
 	}
 	if len(files) < 3 {
@@ -215,7 +215,7 @@ func TestOpenCallsOfAnyLength(t *testing.T) {
 		for _, r := range records {
 			got = append(got, string(r.Arguments))
 		}
-		if err != nil || !slices.Equal(got, want) || (l.readFrom != place{}) != snapshot {
+		if err != nil || !slices.Equal(got, want) || (l.readFrom != 0) != snapshot {
 			t.Errorf("with a snapshot %v: %d decisions, want %d: %v", snapshot, len(got), len(want), err)
 		}
 		mustClose(t, l)

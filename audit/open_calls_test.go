@@ -59,7 +59,7 @@ func readEnded(dir string, ids ...string) (map[string]Outcome, error) {
 	for _, id := range ids {
 		wanted[id] = true
 	}
-	return ended, addEnded(dir, place{}, wanted, ended)
+	return ended, addEnded(dir, 1, wanted, ended)
 }
 
 func TestOpenCalls(t *testing.T) {

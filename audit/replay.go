@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"maps"
 	"math"
 	"path/filepath"
@@ -80,7 +78,6 @@ type replay struct {
 	ctx        context.Context
 	dir        string
 	next, last uint64 // the record that is read next, and the last one
-	gone       uint64 // one that no file has
 	since      time.Time
 	do         func(*Record) error
 	stopped    error // of do or ctx
@@ -126,10 +123,10 @@ const clockSlack = time.Minute
 // calls that are.
 func (p *replay) seek(open openCalls) error {
 	var decisions []Record
-	err := errMoved
+	err := logfile.ErrMoved
 	for try := 0; try < maxListTries && err != nil; try++ {
 		p.next = 1
-		var files []listedFile
+		var files []logfile.Listed
 		if files, err = listFiles(p.dir); err != nil {
 			return err
 		}
@@ -139,11 +136,11 @@ func (p *replay) seek(open openCalls) error {
 			if began, err = firstTime(f); err != nil {
 				break
 			}
-			if f.first <= p.last && (i == 0 && !began.After(p.since) || began.Before(p.since.Add(-clockSlack))) {
-				p.next = f.first
+			if f.First <= p.last && (i == 0 && !began.After(p.since) || began.Before(p.since.Add(-clockSlack))) {
+				p.next = f.First
 			}
 			for id, at := range open.Open {
-				if at.File == f.first {
+				if at.File == f.First {
 					there.Open[id] = at
 				}
 			}
@@ -171,92 +168,41 @@ func (p *replay) seek(open openCalls) error {
 }
 
 // firstTime is the time of the first record of a file; zero where it has none.
-func firstTime(file listedFile) (at time.Time, err error) {
-	if file.first == math.MaxUint64 {
+func firstTime(file logfile.Listed) (at time.Time, err error) {
+	if file.First == math.MaxUint64 {
 		return at, nil
 	}
-	f, err := logfile.OpenRead(file.name)
+	f, err := logfile.OpenRead(file.Name)
 	if err != nil {
 		return at, err
 	}
 	defer f.Close()
 	line, err := logfile.ReadLine(f, 0, nil)
 	if err != nil {
-		return at, fmt.Errorf("%s: %w", file.name, err)
+		return at, fmt.Errorf("%s: %w", file.Name, err)
 	}
-	if seq, ok := logfile.SeqOf(line); !ok || seq != file.first {
-		return at, errMoved
+	if seq, ok := logfile.SeqOf(line); !ok || seq != file.First {
+		return at, logfile.ErrMoved
 	}
 	r, err := Decode(line)
 	if err != nil {
-		return at, fmt.Errorf("%s: its first record: %w", file.name, err)
+		return at, fmt.Errorf("%s: its first record: %w", file.Name, err)
 	}
 	return r.Time, nil
 }
 
-// run reads up to the last record. The files are listed anew where one has another name now, and where
-// records are missing, since it may look so because of that.
+// run reads up to the last record.
 func (p *replay) run() error {
-	for try := 1; p.next <= p.last && try <= maxListTries; try++ {
-		files, err := listFiles(p.dir)
-		if err != nil {
-			return err
-		}
-		before := p.next
-		if try == maxListTries {
-			p.gone = p.next
-		}
-		for i, f := range files {
-			if i+1 < len(files) && files[i+1].first <= p.next {
-				continue
-			}
-			if err = p.read(f.name); err != nil {
-				break
-			}
-		}
-		switch {
-		case p.stopped != nil || err != nil && !errors.Is(err, errMoved) && !errors.Is(err, fs.ErrNotExist):
-			return err
-		case p.next > before:
-			try = 0
-		}
-	}
-	p.Missing += p.last + 1 - p.next
-	return nil
-}
-
-// read reads a file from the next record on.
-func (p *replay) read(name string) error {
-	f, err := logfile.OpenRead(name)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	start, err := logfile.OffsetBefore(f, p.next)
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	_, _, err = logfile.EachLine(io.NewSectionReader(f, start, math.MaxInt64-start), func(line []byte, _ int64) error {
-		seq, ok := logfile.SeqOf(line)
-		switch {
-		case !ok || seq < p.next:
-			return nil // one that is no record is missing, which the next shows
-		case seq > p.last:
-			return errEnough
-		case seq > p.next && p.gone != p.next:
-			return errMoved
-		}
-		p.Missing += seq - p.next
-		p.next = seq + 1
+	log := logfile.Reader{Dir: p.dir}
+	err := log.Oldest(p.next, p.last, func(line []byte, at logfile.Link) error {
+		p.Missing += at.Seq - p.next
+		p.next = at.Seq + 1
 		return p.visit(line)
 	})
-	switch {
-	case err == nil || errors.Is(err, errEnough):
-		return nil
-	case p.stopped != nil || errors.Is(err, errMoved):
-		return err
+	if err == nil {
+		p.Missing += p.last + 1 - p.next
 	}
-	return fmt.Errorf("%s: %w", name, err)
+	return err
 }
 
 // The texts that a line has which claims something. In another member they may stand, too.

@@ -40,7 +40,7 @@ func TestRotationUnderLoad(t *testing.T) {
 	}
 	wg.Wait()
 	mustClose(t, l)
-	files, err := filepath.Glob(filepath.Join(dir, filePattern))
+	files, err := filepath.Glob(filepath.Join(dir, logfile.Pattern))
 	if err != nil || len(files) < 10 {
 		t.Fatalf("%d files, %v", len(files), err)
 	}

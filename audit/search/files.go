@@ -1,9 +1,6 @@
 package search
 
 import (
-	"bufio"
-	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -12,14 +9,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/callgate/callgate/audit/internal/logfile"
 )
-
-// filePattern matches the files of a log in its folder.
-const filePattern = "audit*.jsonl"
 
 // newestName is the name of the file that a log writes. It has another one once it is moved aside.
 const newestName = "audit.jsonl"
@@ -107,7 +100,7 @@ func (c *chain) open() error {
 	}
 	if f == nil {
 		if len(files) == 0 {
-			return fmt.Errorf("%s: no audit log: no file matches %s", c.dir, filePattern)
+			return fmt.Errorf("%s: no audit log: no file matches %s", c.dir, logfile.Pattern)
 		}
 		newest, files = files[len(files)-1], files[:len(files)-1]
 		if c.last, err = logfile.OpenRead(newest); err != nil {
@@ -115,21 +108,12 @@ func (c *chain) open() error {
 			return err
 		}
 	}
-	size, err := contentSize(c.last)
+	size, err := logfile.ContentSize(c.last)
 	if err != nil {
 		return fmt.Errorf("%s: %w", newest, err)
 	}
 	c.files, c.size = append(files, newest), size
 	return nil
-}
-
-// contentSize is the size of a file without the zeros that were written ahead of records.
-func contentSize(f *os.File) (int64, error) {
-	info, err := f.Stat()
-	if err != nil {
-		return 0, err
-	}
-	return logfile.ContentEnd(f, info.Size())
 }
 
 // openNewest opens the file that the log of the folder writes; nil where there is none, as of logs
@@ -152,75 +136,36 @@ func (c *chain) openNewest() (name string, f *os.File, err error) {
 
 // list returns the names of the files before the newest, oldest first; all where that is nil.
 func (c *chain) list(newest string, f *os.File) ([]string, error) {
-	files := slices.Clone(c.named)
+	names := slices.Clone(c.named)
 	end := uint64(math.MaxUint64)
 	if c.dir != "" {
-		entries, err := os.ReadDir(c.dir)
+		own, err := logfile.Names(c.dir)
 		if err != nil {
 			return nil, err
 		}
-		for _, e := range entries {
-			if ok, _ := filepath.Match(filePattern, e.Name()); ok {
-				files = append(files, filepath.Join(c.dir, e.Name()))
-			}
-		}
+		names = append(names, own...)
 	}
 	if f != nil {
 		var err error
-		if end, err = firstSeqOf(f); err != nil {
+		if end, err = logfile.FirstSeqOf(f); err != nil {
 			return nil, fmt.Errorf("%s: %w", newest, err)
 		}
 	}
-	slices.Sort(files)
-	files = slices.DeleteFunc(slices.Compact(files), func(name string) bool { return f != nil && name == newest })
-	firsts := make(map[string]uint64, len(files))
-	for _, name := range files {
-		first, err := firstSeq(name)
-		if err != nil {
-			return nil, err
-		}
-		firsts[name] = first
+	slices.Sort(names)
+	names = slices.DeleteFunc(slices.Compact(names), func(name string) bool { return f != nil && name == newest })
+	listed, err := logfile.List(names, logfile.FirstSeq)
+	if err != nil {
+		return nil, err
 	}
-	// The newest has another name by now where the log has moved it aside. A file without records
-	// stays: a search says so.
-	files = slices.DeleteFunc(files, func(name string) bool { return f != nil && firsts[name] >= end && firsts[name] < math.MaxUint64 })
-	slices.SortStableFunc(files, func(a, b string) int { return cmp.Compare(firsts[a], firsts[b]) })
+	var files []string
+	for _, file := range listed {
+		// The newest has another name by now where the log has moved it aside. A file without records
+		// stays: a search says so.
+		if f == nil || file.First < end || file.First == math.MaxUint64 {
+			files = append(files, file.Name)
+		}
+	}
 	return files, nil
-}
-
-// firstSeq returns the seq of the first record; the greatest there is where the file has none.
-// Lines before it that are no records are passed over here: a search names them.
-func firstSeq(name string) (uint64, error) {
-	f, err := logfile.OpenRead(name)
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	first, err := firstSeqOf(f)
-	if err != nil {
-		err = fmt.Errorf("%s: %w", name, err)
-	}
-	return first, err
-}
-
-// firstSeqOf is firstSeq of an open file.
-func firstSeqOf(f io.ReaderAt) (uint64, error) {
-	in := bufio.NewReader(io.NewSectionReader(f, 0, 1<<20))
-	for {
-		begin, err := in.ReadSlice('\n')
-		if rest, ok := bytes.CutPrefix(begin, []byte(`{"seq":`)); ok {
-			digits, _, _ := bytes.Cut(rest, []byte{','})
-			if seq, err := strconv.ParseUint(string(digits), 10, 64); err == nil {
-				return seq, nil
-			}
-		}
-		switch {
-		case errors.Is(err, io.EOF):
-			return math.MaxUint64, nil
-		case err != nil && !errors.Is(err, bufio.ErrBufferFull):
-			return 0, err
-		}
-	}
 }
 
 // outOfOrder is how far the times of records may stand out of order: a record has the time at
@@ -265,7 +210,7 @@ func (c *chain) openFile(file int) (f *os.File, size int64, done func(), err err
 	if err != nil {
 		return nil, 0, nil, err
 	}
-	if size, err = contentSize(f); err != nil {
+	if size, err = logfile.ContentSize(f); err != nil {
 		f.Close()
 		return nil, 0, nil, err
 	}
@@ -298,25 +243,9 @@ func firstNotBefore(f io.ReaderAt, size int64, t time.Time, timeless bool) (int6
 			high = start
 			continue
 		}
-		if low, err = lineEnd(f, start, size); err != nil {
+		if low, err = logfile.LineEnd(f, start, size); err != nil {
 			return 0, err
 		}
 	}
 	return low, nil
-}
-
-// lineEnd returns the offset behind the line that begins at start; size where it has no end.
-func lineEnd(f io.ReaderAt, start, size int64) (int64, error) {
-	buf := make([]byte, 4<<10)
-	for at := start; at < size; {
-		n := min(int64(len(buf)), size-at)
-		if _, err := f.ReadAt(buf[:n], at); err != nil {
-			return 0, err
-		}
-		if i := bytes.IndexByte(buf[:n], '\n'); i >= 0 {
-			return at + int64(i) + 1, nil
-		}
-		at += n
-	}
-	return size, nil
 }

@@ -216,7 +216,7 @@ func (c *chain) search(f *filter, p part, from, to int64, newestFirst bool) (r r
 	}
 	defer done()
 	fault := func(at int64, cause error) {
-		line, err := countLines(file, at)
+		line, err := logfile.CountLines(file, at)
 		if err == nil {
 			err = &audit.CorruptionError{File: c.files[p.file], Line: line + 1, Reason: cause.Error()}
 		}
@@ -320,19 +320,4 @@ func each(lines []byte, f *filter, visit func(line []byte, offset int, whole boo
 		}
 		from = start + len(line) + 1
 	}
-}
-
-// countLines counts the line ends before an offset.
-func countLines(f io.ReaderAt, to int64) (int64, error) {
-	lines := int64(0)
-	buf := make([]byte, 64<<10)
-	for at := int64(0); at < to; {
-		n := min(int64(len(buf)), to-at)
-		if _, err := f.ReadAt(buf[:n], at); err != nil {
-			return 0, err
-		}
-		lines += int64(bytes.Count(buf[:n], []byte{'\n'}))
-		at += n
-	}
-	return lines, nil
 }

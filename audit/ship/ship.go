@@ -41,7 +41,6 @@ type Options struct {
 // Shipper sends the records of a log as they become durable.
 type Shipper struct {
 	options Options
-	follow  follower
 	at      logfile.Link  // the last record that the collector has, or never will
 	shipped atomic.Uint64 // its seq
 	saved   time.Time     // when the cursor was saved last
@@ -63,7 +62,7 @@ type Shipper struct {
 func Start(o Options) *Shipper {
 	o.Delay, o.LongestPause = cmp.Or(o.Delay, time.Second), cmp.Or(o.LongestPause, 30*time.Second)
 	s := &Shipper{
-		options: o, follow: follower{dir: o.Dir, durable: o.Last}, pauses: *backoff.NewExponentialBackOff(),
+		options: o, pauses: *backoff.NewExponentialBackOff(),
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	s.pauses.InitialInterval, s.pauses.MaxInterval = min(o.Delay, o.LongestPause), o.LongestPause
@@ -79,7 +78,7 @@ func (s *Shipper) begin() {
 	at, found, err := readCursor(s.options.Dir)
 	if err == nil && found {
 		// A file that cannot be read is reported when its records are to be shipped.
-		if same, e := s.follow.has(at); e == nil && !same {
+		if same, e := s.has(at); e == nil && !same {
 			err = fmt.Errorf("%s is of another log", cursorName)
 		}
 	}
@@ -94,7 +93,6 @@ func (s *Shipper) begin() {
 	}
 	s.at = at
 	s.shipped.Store(at.Seq)
-	s.follow.seek(at)
 	s.save(true)
 }
 
@@ -123,7 +121,6 @@ func (s *Shipper) Close(ctx context.Context) {
 // run ships until Close.
 func (s *Shipper) run(ctx context.Context) {
 	defer close(s.done)
-	defer s.follow.close()
 	for stopping := false; ; {
 		more, err := s.step(ctx)
 		if err != nil && ctx.Err() != nil {
@@ -159,11 +156,8 @@ func (s *Shipper) run(ctx context.Context) {
 // step ships one batch. more is false where there was none.
 func (s *Shipper) step(ctx context.Context) (more bool, err error) {
 	err = safe.Do(func() error {
-		b, err := s.follow.next()
+		b, err := s.next()
 		if err != nil || len(b.lines) == 0 {
-			if errors.Is(err, errNotYet) {
-				err = nil
-			}
 			return err
 		}
 		records := make([]telemetry.LogRecord, len(b.lines))
@@ -180,9 +174,6 @@ func (s *Shipper) step(ctx context.Context) (more bool, err error) {
 		s.shipped.Store(s.at.Seq) // last: where nothing is behind, everything is counted
 		return nil
 	})
-	if err != nil {
-		s.follow.seek(s.at) // what was read is read again: nothing is kept meanwhile
-	}
 	return more, err
 }
 

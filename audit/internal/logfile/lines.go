@@ -129,3 +129,17 @@ func LineAt(f io.ReaderAt, start, end int64) (at Link, size int64, err error) {
 	}
 	return at, size, err
 }
+
+// CountLines counts the line ends before an offset.
+func CountLines(f io.ReaderAt, to int64) (lines int64, err error) {
+	buf := make([]byte, 64<<10)
+	for at := int64(0); at < to; {
+		n := min(int64(len(buf)), to-at)
+		if _, err := f.ReadAt(buf[:n], at); err != nil {
+			return 0, err
+		}
+		lines += int64(bytes.Count(buf[:n], []byte{'\n'}))
+		at += n
+	}
+	return lines, nil
+}

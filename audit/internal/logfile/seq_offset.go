@@ -59,7 +59,7 @@ func OffsetBefore(f *os.File, before uint64) (int64, error) {
 			return 0, err
 		}
 		if seq, ok := SeqOf(head[:n]); ok && seq < before {
-			if low, err = lineEnd(f, start, high); err != nil {
+			if low, err = LineEnd(f, start, high); err != nil {
 				return 0, err
 			}
 			continue
@@ -69,8 +69,8 @@ func OffsetBefore(f *os.File, before uint64) (int64, error) {
 	return high, nil
 }
 
-// lineEnd returns the offset behind the line that begins at start.
-func lineEnd(f *os.File, start, end int64) (int64, error) {
+// LineEnd returns the offset behind the line that begins at start; end where it has no end before that.
+func LineEnd(f io.ReaderAt, start, end int64) (int64, error) {
 	var buf [8 << 10]byte
 	for at := start; at < end; at += int64(len(buf)) {
 		n, err := f.ReadAt(buf[:min(int64(len(buf)), end-at)], at)
