@@ -57,15 +57,15 @@ func shapesPage(t *testing.T) string {
 
 <!-- Written by make reference from test/clients/shapes/shapes.json. -->
 
-The %d ways of asking that the tests try, by client. %d pass, and %d are refused on purpose:
-then the message has the words of the last column. They are the setting that permits it, or what is
-to be sent instead. `+"`make test-clients`"+` has the clients themselves ask; the requests that they sent are in
-`+"`test/clients/shapes/requests`"+`, and every run of the tests sends them again.
+The %d ways of asking that the tests try, by client. %d pass; %d are refused on purpose, with the code
+behind the colon, and with a message that names the setting that permits it or what to send instead.
+`+"`make test-clients`"+` runs the clients; every run of the tests sends the requests that they sent, which are
+in `+"`test/clients/shapes/requests`"+`.
 `, len(all), len(all)-refused, refused)
 	for _, c := range shapeClients {
-		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n| shape | outcome | the message names |\n|---|---|---|\n", c.title, strings.Join(versionsOf(t, c.packages), ", "))
+		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n", c.title, strings.Join(versionsOf(t, c.packages), ", "))
 		for _, s := range byClient[c.name] {
-			fmt.Fprintf(&b, "| %s | %s |\n", s.Shape, s.Refused.row())
+			fmt.Fprintf(&b, "- %s%s\n", s.Shape, s.Refused.outcome())
 		}
 		delete(byClient, c.name)
 	}
@@ -75,15 +75,15 @@ to be sent instead. `+"`make test-clients`"+` has the clients themselves ask; th
 	return b.String()
 }
 
-// row is the outcome of a shape, and what the message names; nil passes.
-func (r *refusedShape) row() string {
+// outcome is the refusal of a shape, and what its message names; nil passes.
+func (r *refusedShape) outcome() string {
 	switch {
 	case r == nil:
-		return "passes |"
+		return ""
 	case r.Status == 0:
-		return fmt.Sprintf("`%s`, within the stream | `%s`", r.Code, r.Names)
+		return fmt.Sprintf(": `%s` within the stream, `%s`", r.Code, r.Names)
 	}
-	return fmt.Sprintf("%d `%s` | `%s`", r.Status, r.Code, r.Names)
+	return fmt.Sprintf(": %d `%s`, `%s`", r.Status, r.Code, r.Names)
 }
 
 // versionsOf are packages with the versions that the tests install; none are those of the Go client.
