@@ -31,7 +31,7 @@ func normalized(text string) string {
 	return pageHosts.ReplaceAllString(text, "(seq $1 of HOST)")
 }
 
-func TestFindingOut(t *testing.T) { runPage(t, "../docs/finding-out.md", 9) }
+func TestFindingOut(t *testing.T) { runPage(t, "../docs/finding-out.md", 8) }
 
 func TestPolicyTestsPage(t *testing.T) { runPage(t, "../docs/policy-tests.md", 15) }
 
