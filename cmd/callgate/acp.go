@@ -14,27 +14,18 @@ import (
 	"github.com/callgate/callgate/internal/input"
 )
 
-const acpHelp = `Serve one client of the Agent Client Protocol (ACP, version 1) on standard input and
-output: an editor that starts its agents itself. The editor's own configuration names
-the command, for instance in Zed:
+const acpHelp = `Serve one client of the Agent Client Protocol (ACP, version 1), such as an editor, on
+standard input and output. The editor names the command, for instance in Zed:
 
   {"agent_servers": {"Callgate": {
     "command": "callgate",
     "args": ["acp", "--config", "/etc/callgate/callgate.yaml", "--model", "gpt-4.1"]}}}
 
-Without -- Callgate itself is the agent. A prompt is answered by a model of the
-upstreams, and Callgate runs the tools: every call is judged, written to the audit
-log and executed as in serve, and the editor shows it. The model must speak chat
-completions, and its upstream must have Callgate run the tools: modes: [orchestrate].
-The folder of a session must lie within the roots of the project. MCP servers that
-the editor names are taken only where servers.yaml has the same; their tools are
-those that were accepted: callgate servers accept NAME. Calls under a rule
-"by: caller" ask the user in the editor. Sessions are kept beside
-the audit log, and are of that principal, agent, workspace and project alone.
-
-Nothing but messages is written to standard output; the log is on standard error.
-The configuration is reloaded while serving. The process ends when its input does,
-or by SIGTERM, once the calls in flight have ended.
+Without -- COMMAND, Callgate is the agent: a model answers prompts, and Callgate judges,
+records and runs its calls. The model's upstream needs chat completions and modes:
+[orchestrate]. The folder of a session must lie within the roots of the project. MCP servers
+that the editor names must be in servers.yaml, with accepted tools. Rules with "by: caller"
+ask the user in the editor. Sessions are kept for this principal, agent and project only.
 
 `
 
@@ -48,7 +39,7 @@ type acpFlags struct {
 func (f *acpFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.model, "model", "", "without a command: the `MODEL` that answers (default: the only one of the upstreams)")
 	c.Flags().BoolVar(&f.images, "images", false, "without a command: the model takes images")
-	c.Flags().Uint64Var(&f.context, "context-tokens", 0, "without a command: how many `TOKENS` the context of the model holds; the editor is then told how full it is")
+	c.Flags().Uint64Var(&f.context, "context-tokens", 0, "without a command: how many `TOKENS` the model's context holds, to tell the editor how full it is")
 }
 
 func newACP(e env) *cobra.Command {
@@ -61,9 +52,7 @@ func newACP(e env) *cobra.Command {
 		Short: "Serve one client of the Agent Client Protocol, such as an editor",
 		Long:  acpHelp + acpProxyHelp,
 		Example: `  callgate acp --config callgate.yaml --model gpt-4.1 --agent Analyst
-  callgate acp --config callgate.yaml -- gemini --acp
-  callgate acp --unjudged note --env GEMINI_API_KEY -- gemini --acp
-  callgate audit verify callgate-data/acp/1/audit.jsonl`,
+  callgate acp --unjudged note --env GEMINI_API_KEY -- gemini --acp`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := checkSubject(&s); err != nil {

@@ -21,29 +21,23 @@ import (
 	"github.com/callgate/callgate/internal/input"
 )
 
-const acpProxyHelp = `With -- COMMAND: start an agent and stand between it and the client on standard
-input and output. The client's own configuration names this command in place of
-the agent's.
+const acpProxyHelp = `With -- COMMAND, Callgate starts an agent and stands between it and the client. Files,
+commands and permissions that the agent asks the client for are calls of acp.fs.read,
+acp.fs.write, acp.terminal.create and acp.permission.KIND: judged, recorded, and only then
+passed on. The agent gets "callgate mcp" with the same configuration instead of the client's
+MCP servers, or none where it may use no tool over MCP. Modes that ask nobody cannot be chosen.
 
-The files that the agent reads and writes, the commands that it runs in the
-client's terminals, and the permissions that it asks for become calls of the
-tools acp.fs.read, acp.fs.write, acp.terminal.create and acp.permission.KIND.
-Each is judged, written to the audit log, and passed to the client only then; a
-person is asked where a rule of the policy asks the caller. The agent gets one MCP
-server, "callgate mcp" with the same configuration, in place of the client's, or none
-where it may use no tool over MCP. Modes in which it asks nobody cannot be chosen.
+There is no sandbox: what the agent's process does without a message is not seen. A call
+that it reports to have run unjudged is recorded; --unjudged says what follows. The agent
+gets PATH, HOME, LANG and what --env names. Its standard error is passed on, escaped. It ends
+with the client, and so does its process group.
 
-A proxy sees messages only: what the agent's own process does without one is not
-seen, and there is no sandbox. A tool call that the agent reports to have run
-without having been judged is recorded, and --unjudged says what follows.
+The configuration is reloaded while serving. The log is on standard error; audit log, store
+and sessions are in the first of data_dir/acp/1 to 16 that no other process has. The process
+ends with its input or by SIGTERM, after the calls in flight.
 
-The agent gets of this process's environment PATH, HOME and LANG, and what --env
-names. Its standard error is passed on, escaped. It ends with the client, and
-its process group with it. The audit log and the store are in a folder
-of their own, the first of data_dir/acp/1 to 16 that no other process has.
-
-Exit codes: 0 the client has left, 1 the agent has ended, by itself or for a tool
-call that ran unjudged, 2 usage or configuration, 3 internal.`
+Exit codes: 0 the client has left, 1 the agent has ended, 2 usage or configuration,
+3 internal.`
 
 // acpProxyFlags are the flags of the proxy.
 type acpProxyFlags struct {
@@ -53,10 +47,10 @@ type acpProxyFlags struct {
 }
 
 func (f *acpProxyFlags) register(c *cobra.Command) {
-	c.Flags().StringVar(&f.unjudged, "unjudged", string(acpproxy.Cancel), "with a command: the `REACTION` to a tool call that ran unjudged: note, cancel the turn, or kill the agent")
-	c.Flags().StringArrayVar(&f.modes, "allow-mode", nil, "with a command: the `ID` of a mode that may be chosen, and no other then; may be repeated (default: every mode that asks somebody)")
-	c.Flags().StringArrayVar(&f.env, "env", nil, "with a command: the `NAME` of a variable that the agent gets; may be repeated")
-	c.Flags().BoolVar(&f.delegation, "require-delegation", true, "with a command: refuse sessions of a client that runs neither files nor terminals for the agent")
+	c.Flags().StringVar(&f.unjudged, "unjudged", string(acpproxy.Cancel), "with a command: the `REACTION` to a call that ran unjudged: note, cancel the turn, or kill the agent")
+	c.Flags().StringArrayVar(&f.modes, "allow-mode", nil, "with a command: the only mode that may be chosen, by `ID` (repeatable; default: all that ask somebody)")
+	c.Flags().StringArrayVar(&f.env, "env", nil, "with a command: the `NAME` of a variable for the agent (repeatable)")
+	c.Flags().BoolVar(&f.delegation, "require-delegation", true, "with a command: refuse clients that run neither files nor terminals for the agent")
 }
 
 // changed is the first of the flags that was given; empty: none.

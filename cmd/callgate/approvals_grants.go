@@ -21,7 +21,7 @@ func newGrants(e env) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "grants",
-		Short: "List grants: what a yes lets stand beyond its one call",
+		Short: "List grants: approvals that hold beyond one call",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			table := cli.NewTable(e.Stdout, asJSON, "ID", "RULE", "SCOPE", "TOOL", "AGENT", "PRINCIPAL", "UNTIL")
@@ -47,7 +47,7 @@ func newGrants(e env) *cobra.Command {
 			return table.Flush()
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print an object a line, as the gateway gives it")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, an object a line")
 	return api.add(c)
 }
 
@@ -56,8 +56,8 @@ func newRevoke(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "revoke ID|GRANT",
 		Short: "End an approval that has not been used, or a grant",
-		Long: `End an approval whose call has not run, whatever was voted, or a grant. It takes effect
-at once: a call that is about to run is refused. Operators may revoke.`,
+		Long: `End an approval whose call has not run, or a grant, at once: a call that is about to run is
+refused. Only operators may revoke.`,
 		Example: "  callgate approvals revoke call_BQPJNL6W6O2CNZGMCGR5HGGAJF",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {

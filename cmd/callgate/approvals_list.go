@@ -28,7 +28,7 @@ func newApprovalsList(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "list",
 		Short:   "List approvals, those that you may decide first",
-		Example: "  callgate approvals list --waiting\n  callgate approvals list --json | jq -r .id",
+		Example: "  callgate approvals list --json | jq -r .id",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			query := url.Values{}
@@ -55,6 +55,6 @@ func newApprovalsList(e env) *cobra.Command {
 	}
 	c.Flags().BoolVar(&waiting, "waiting", false, "only those that wait")
 	c.Flags().StringVar(&rule, "rule", "", "only those of this `RULE`")
-	c.Flags().BoolVar(&asJSON, "json", false, "print an object a line, as the gateway gives it")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, an object a line")
 	return api.add(c)
 }

@@ -34,7 +34,7 @@ func newApprovalsShow(e env) *cobra.Command {
 			return api.print(shown, asJSON)
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, as the gateway gives it")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return api.add(c)
 }
 

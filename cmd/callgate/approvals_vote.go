@@ -36,22 +36,20 @@ func newVoteCommand(e env, yes bool) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "deny ID --reason TEXT",
 		Short: "Say no: the call does not run",
-		Long: `Say no to a call. The model reads your reason. The same call is then refused without
-asking again, for at most an hour.`,
+		Long: `Deny a call. The model reads your reason. The same call is then refused without asking
+again, for at most an hour.`,
 		Example: `  callgate approvals deny call_BQPJNL6W6O2CNZGMCGR5HGGAJF --reason "the invoice is paid already"`,
 		Args:    cobra.ExactArgs(1),
 	}
 	if yes {
 		c.Use, c.Short = "approve ID", "Say yes: the call that is shown may run"
-		c.Long = `Show a call, ask on the terminal, and say yes to exactly what was shown: a call with
-other arguments, or of a tool whose definition has changed, needs another yes. Where
-standard input is no terminal, --digest says what you have seen (see show).
+		c.Long = `Show a call, ask on the terminal, and approve exactly what was shown: other arguments or a
+changed tool need another approval. Where standard input is no terminal, --digest says what
+you have seen.
 
---remember lets the yes stand, where the rule permits that: same for calls with the
-same arguments, thread for all calls of the tool in this thread, tool for all of them.`
-		c.Example = `  callgate approvals approve call_BQPJNL6W6O2CNZGMCGR5HGGAJF
-  callgate approvals approve call_BQPJNL6W6O2CNZGMCGR5HGGAJF --remember same=2h
-  callgate approvals approve call_BQPJNL6W6O2CNZGMCGR5HGGAJF --digest 5f1c…`
+--remember approves later calls too, within what the rule permits: same (the same arguments),
+thread (the tool in this thread) or tool.`
+		c.Example = `  callgate approvals approve call_BQPJNL6W6O2CNZGMCGR5HGGAJF --remember same=2h`
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		ballot := vote{Vote: "no", Digest: string(digest), Reason: reason}
@@ -75,11 +73,11 @@ same arguments, thread for all calls of the tool in this thread, tool for all of
 		}
 		return api.cast(c.Context(), args[0], ballot, asJSON)
 	}
-	c.Flags().StringVar(&reason, "reason", "", "why, in your `WORDS`, up to 500 characters")
-	c.Flags().Var(&digest, "digest", "the `DIGEST` of the call that you have seen")
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, as the gateway gives it")
+	c.Flags().StringVar(&reason, "reason", "", "why, in `WORDS`, up to 500 characters")
+	c.Flags().Var(&digest, "digest", "the `DIGEST` that show printed")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	if yes {
-		c.Flags().StringVar(&standing, "remember", "", "let the yes stand, as `SCOPE=TIME`")
+		c.Flags().StringVar(&standing, "remember", "", "approve later calls too: `SCOPE=TIME`")
 	}
 	return api.add(c)
 }

@@ -31,27 +31,20 @@ func newAuditVerify(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "verify [FILE…]",
 		Short: "Check the chain of an audit log",
-		Long: `Check that every record is what was written and follows the one before it, over
-one file or several, oldest first; without an argument, over the log in data_dir of
-the configuration. Flipped, deleted, inserted and exchanged
-records are found, and the first is named. Files of several gateways are several
-chains: each folder holds one.
+		Long: `Check that every record is as written and follows the one before it, in the files given,
+oldest first, or in the log of data_dir. The first flipped, deleted, inserted or exchanged
+record is named. Each folder holds the chain of one gateway.
 
-A chain alone cannot show that records at its very end are missing, or that all
-records from some point on were rewritten. With --public-key, the signed
-heads in heads.jsonl beside the files are checked too (see audit.sign_key): then
-all that they sign must be there, and be what was signed. Give a copy of that
-file, kept on another host, with --heads.
+A chain cannot show that its end is missing, or was rewritten from some record on.
+--public-key also checks the signed heads (audit.sign_key) beside the files, or the copy that
+--heads names: all that they sign must be there, unchanged.
 
-With --approvals, also check that people were obeyed: that no call used an approval
-without enough votes before it, after a no, beyond its time, twice, or by the vote of
-its own caller, and no grant beyond its time or for another caller or tool. Give the
-logs of all gateways that took votes.
+--approvals checks that no call used an approval without enough votes before it, after a no,
+late, twice, or by its own caller's vote, and no grant late or for another caller or tool.
+Give it the logs of all gateways that took votes.
 
-The exit code is 0 when all chains hold, 1 when one is broken or an approval was
-used that did not allow it, 2 when a file cannot be read.`,
+Exit code 1: a chain is broken, or an approval did not allow its call. 2: unreadable file.`,
 		Example: `  callgate audit verify
-  callgate audit verify callgate-data/audit*.jsonl
   callgate audit verify --public-key audit.pub gate-*/audit*.jsonl`,
 		RunE: func(c *cobra.Command, files []string) error {
 			if len(files) == 0 {
@@ -84,11 +77,11 @@ used that did not allow it, 2 when a file cannot be read.`,
 			return nil
 		},
 	}
-	c.Flags().StringArrayVar(&keys, "public-key", nil, "check signed heads with the key in `FILE`; once for each key that has signed")
-	c.Flags().Var(&heads, "heads", "take the heads from `FILE` instead of from beside the log")
-	c.Flags().BoolVar(&withApprovals, "approvals", false, "also check that every approval and grant that was used allowed it")
+	c.Flags().StringArrayVar(&keys, "public-key", nil, "check signed heads with the key in `FILE` (repeatable)")
+	c.Flags().Var(&heads, "heads", "read the heads from `FILE`")
+	c.Flags().BoolVar(&withApprovals, "approvals", false, "also check the approvals and grants that were used")
 	configFlag(c, &config)
-	c.Flags().BoolVar(&check.Partial, "partial", false, "let the oldest files be missing, up to a record that a head signs")
+	c.Flags().BoolVar(&check.Partial, "partial", false, "allow missing oldest files, up to a record that a head signs")
 	return c
 }
 
@@ -140,9 +133,9 @@ func newAuditKey(e env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "key FILE",
 		Short: "Make a key that heads of audit logs are signed with",
-		Long: `Make an Ed25519 key. The private key goes to a new file that its owner alone can
-read, as PKCS #8 in PEM: name it in audit.sign_key as file:FILE. The public key,
-with which "audit verify" checks, goes to standard output: keep it elsewhere.`,
+		Long: `Make an Ed25519 key that signs heads of audit logs. The private key (PKCS #8, PEM) goes to a
+new FILE that only its owner can read: set audit.sign_key: file:FILE. The public key, for
+"audit verify", goes to standard output: keep it elsewhere.`,
 		Example: "  callgate audit key audit.key > audit.pub",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {

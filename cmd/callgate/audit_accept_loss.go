@@ -15,21 +15,16 @@ func newAuditAcceptLoss(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "accept-loss",
 		Short: "Accept that keys are unknown which Redis and the audit log have lost",
-		Long: `With store: {kind: redis}, each gateway reads its own audit log after Redis has lost
-data: there it finds which idempotency keys were used in the time that is lost,
-at most a day. If files of that time were moved away, or a line is damaged, some
-keys are unknown. A call that repeats one of them would be executed a second time,
-so the gateway refuses calls with keys, and says so in its log.
+		Long: `Accept that Redis and the audit log have lost idempotency keys.
 
-If you can, put the files back into data_dir and start the gateway again: it then
-reads them, and no key is lost. If you cannot, this command accepts the loss: from
-then on calls with keys are executed again, and a key that is unknown starts a new
-call. Before you run it, stop clients from repeating calls of the time that is
-missing.
+With store: {kind: redis}, each gateway finds the keys that Redis has lost, of a day at most,
+in its own audit log. If files of that time are missing, or a line is damaged, a repeated
+call could run twice: the gateway refuses calls with keys, and logs it.
 
-It notes the time in data_dir, while the gateway runs. Losses are accepted that the
-gateway has noticed by then, and no later one. Run it for each gateway that refuses
-calls for this reason: with its configuration, on its host, as its user.`,
+If you can, put the files back into data_dir and restart: no key is lost. If you cannot, stop
+clients from repeating calls of that time, then run this command, for each such gateway: with
+its configuration, on its host, as its user, while it runs. Calls with keys run again, and an
+unknown key starts a new call. Later losses are not accepted.`,
 		Example: `  callgate audit accept-loss --config /etc/callgate/callgate.yaml`,
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

@@ -28,7 +28,7 @@ type logFlags struct {
 
 // Add adds the flags to a command.
 func (l *logFlags) Add(c *cobra.Command) {
-	c.Flags().StringArrayVar(&l.Logs, "log", nil, "search this `FILE|FOLDER`, once for each log or file (default: data_dir of the configuration)")
+	c.Flags().StringArrayVar(&l.Logs, "log", nil, "the log in this `FILE|FOLDER` (repeatable; default: data_dir)")
 	configFlag(c, &l.Config)
 }
 

@@ -21,22 +21,14 @@ func newAuditQuery(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "query",
 		Short: "Find records in audit logs",
-		Long: `Print the records that all flags select, the oldest first: a line each for people,
-or with --json each line as it stands in the log. End a value with * to match a
-prefix. Times are RFC 3339, or an age: 90m, 1h, 2d.
+		Long: `Print the records that match all flags, oldest first. End a value with * to match a prefix.
+Times are RFC 3339, or an age: 90m, 1h, 2d. Several logs are merged by time. Works while a
+gateway writes.
 
-The newest records are looked for first, in all files of the log, also while a
-gateway writes them. People get the newest 100; --limit 0 prints all, as --json
-does. Several logs (--log for each) are merged by time. --summary counts all
-decisions that the flags select, by agent, tool and code.
-
-A line that may match and was altered is named on standard error and left out,
-and the exit code is 1; else it is 0, also if nothing matches. Whether the whole
-chain holds is for "audit verify" to say.`,
+A line that may match and was altered is left out and named on standard error; then the exit
+code is 1. Whether the chain holds, "audit verify" says.`,
 		Example: `  callgate audit query --agent Intern --verdict refused --since 1h
-  callgate audit query --tool 'payments.*' --code permission_denied --json | jq .call_id
-  callgate audit query --since 1d --summary
-  callgate audit query --log gate-0 --log gate-1 --project acme/alpha --since 2026-11-22T09:00:00Z --until 2026-11-22T10:00:00Z`,
+  callgate audit query --log gate-0 --log gate-1 --tool 'payments.*' --json | jq .call_id`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := readQuery(&q, verdict, project, since, until); err != nil {
@@ -60,18 +52,18 @@ chain holds is for "audit verify" to say.`,
 	}
 	from.Add(c)
 	f := c.Flags()
-	f.StringVar(&q.Agent, "agent", "", "records of this `AGENT`")
-	f.StringVar(&q.Principal, "principal", "", "records of this `PRINCIPAL`")
-	f.StringVar(&q.Tool, "tool", "", "records of this `TOOL`")
-	f.StringVar(&q.Code, "code", "", "records with this `CODE` of a refusal, or of an approval event")
-	f.StringVar(&verdict, "verdict", "", "records with this `VERDICT`: tool_call, text or refused")
-	f.StringVar(&project, "project", "", "records of this `PROJECT`, or WORKSPACE/PROJECT")
-	f.StringVar(&q.Call, "call", "", "records of the call with this `ID`")
-	f.StringVar(&since, "since", "", "records of this `TIME` and later")
-	f.StringVar(&until, "until", "", "records before this `TIME`")
+	f.StringVar(&q.Agent, "agent", "", "of this `AGENT`")
+	f.StringVar(&q.Principal, "principal", "", "of this `PRINCIPAL`")
+	f.StringVar(&q.Tool, "tool", "", "of this `TOOL`")
+	f.StringVar(&q.Code, "code", "", "with this `CODE` of a refusal or approval event")
+	f.StringVar(&verdict, "verdict", "", "with this `VERDICT`: tool_call, text or refused")
+	f.StringVar(&project, "project", "", "of this `PROJECT` or WORKSPACE/PROJECT")
+	f.StringVar(&q.Call, "call", "", "of the call with this `ID`")
+	f.StringVar(&since, "since", "", "of this `TIME` and later")
+	f.StringVar(&until, "until", "", "before this `TIME`")
 	f.BoolVar(&asJSON, "json", false, "print the lines of the log")
-	f.BoolVar(&summary, "summary", false, "count the decisions by agent, tool and code")
-	f.IntVar(&limit, "limit", defaultLimit, "print at most the newest `N` records; 0 is all (default with --json)")
+	f.BoolVar(&summary, "summary", false, "count decisions by agent, tool and code")
+	f.IntVar(&limit, "limit", defaultLimit, "print the newest `N`; 0 is all (default with --json)")
 	c.MarkFlagsMutuallyExclusive("summary", "json")
 	c.MarkFlagsMutuallyExclusive("summary", "limit")
 	return c

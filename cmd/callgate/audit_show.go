@@ -23,22 +23,17 @@ func newAuditShow(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show CALL_ID",
 		Short: "Explain what became of a call, and why",
-		Long: `Print what audit logs have of one call: its decision with the stages that it passed
-and the policy rows that decided, who approved it, how it ended, what the code
-means, and what to do next. Application and model have the id of a call from the
-header Callgate-Call-Id, or from GET /v1/runs/RUN_ID.
+		Long: `Explain one call: the stages that it passed, the policy rows that decided, who approved it,
+how it ended, what its code means, and what to do next. Its id is in the header
+Callgate-Call-Id, and in GET /v1/runs/RUN_ID.
 
-The log has no messages. If it has the call (audit.record is arguments or
-completion), the call is judged again by the configuration, which executes nothing,
-to print the message that the model read, the arguments at fault, and the condition
-of the policy that was not met, with the values that it read. A call that a limit
-refused names the limit.
+If the log has the call (audit.record: arguments or completion), it is judged again, without
+executing anything, to show the message that the model read, the arguments at fault, and the
+condition that was not met, with the values that it read.
 
-The exit code is 0 when the call is found, 1 when it is not, or when a line that
-may be of it was altered.`,
-		Example: `  callgate audit show call_BQPJNL6W6O2CNZGMCGR5HGGAJF
-  callgate audit show --log gate-0 --log gate-1 call_BQPJNL6W6O2CNZGMCGR5HGGAJF`,
-		Args: cobra.ExactArgs(1),
+Exit code 1: the call is not in the log, or a line that may be of it was altered.`,
+		Example: `  callgate audit show --log gate-0 --log gate-1 call_BQPJNL6W6O2CNZGMCGR5HGGAJF`,
+		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if args[0] == "" {
 				return errors.New("the id of the call is empty")

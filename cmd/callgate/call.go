@@ -14,18 +14,17 @@ func newCall(e env) *cobra.Command {
 	return judgeCommand(e, &cobra.Command{
 		Use:   "call [flags] [FILE|-]",
 		Short: "Judge a completion, and execute the call",
-		Long: `Judge one completion, from a file or from standard input, write the decision to
-the audit log, execute the call, and print what the model would read: one line
-of JSON, {"tool_result":…} for a call or a refusal, {"text":…} for text.
+		Long: `Judge one completion, from a file or standard input, record the decision, execute the call,
+and print what the model would read as a line of JSON: {"tool_result":…} for a call or a
+refusal, {"text":…} for text.
 
-With --jsonl, do so for one completion a line, in order; see check. The lines of
-the answer carry the id: {"id":…,"tool_result":…}.
+--jsonl reads a completion a line, as check does; answers carry the id:
+  {"id":…,"tool_result":…}
 
-The audit log is audit.jsonl in data_dir, which one process locks at a time.
-Exit codes: 0 done, 1 refused or ended in an error, 2 usage, 3 internal.`,
+One process at a time locks the audit log in data_dir. Exit code 1: refused, or the call
+ended in an error.`,
 		Example: `  echo '{"tool":{"name":"math.evaluate","arguments":{"expression":"2*(3+4)"}}}' | callgate call
-  callgate call --agent Intern completion.txt
-  callgate audit verify callgate-data/audit.jsonl`,
+  callgate call --agent Intern completion.txt`,
 	}, "judge and execute one completion a line", func(ctx context.Context, c *configs.Config, r *completions) (func() error, error) {
 		runtime, err := app.Open(ctx, c, nil, runtimeOptions(e, warningLog(e)))
 		if err != nil {

@@ -21,10 +21,9 @@ func newCallbackKeys(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "callback",
 		Short: "Add a key for the callback URLs of tools",
-		Long: `Add a key to the file of keys that sign callback URLs, or make the file. Running
-gateways reload it by themselves. The new key signs only after a while, so that every
-gateway knows it by then. Older keys still verify, as many as are kept. A URL whose key
-is no longer kept is refused: keep keys for as long as tools may take to answer.`,
+		Long: `Add a key to the file that signs callback URLs of tools, or make the file. Running gateways
+reload it. Older keys still verify, as many as are kept; a URL of any other is refused, so
+keep keys for as long as tools may take to answer.`,
 		Example: `  callgate keys callback --config callgate.yaml`,
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -48,7 +47,7 @@ is no longer kept is refused: keep keys for as long as tools may take to answer.
 		},
 	}
 	configFlag(c, &config)
-	c.Flags().DurationVar(&lead, "in", app.KeyLeadTime, "the `TIME` after which the new key signs")
+	c.Flags().DurationVar(&lead, "in", app.KeyLeadTime, "the `TIME` until the new key signs, so that every gateway knows it")
 	c.Flags().IntVar(&keep, "keep", defaultKeptKeys, "how many older `KEYS` are kept")
 	return c
 }

@@ -12,23 +12,16 @@ func newConfig(e env) *cobra.Command {
 	check := &cobra.Command{
 		Use:   "check [FILE]",
 		Short: "Load the whole configuration without serving",
-		Long: `Load the whole configuration, as serving would, and say what is wrong with it:
-a line for each fault, with file, line and column, what was found and what was
-expected. The exit code is 0 when it is valid, else 2.
+		Long: `Load the configuration as serving would, and print each fault with file, line and column,
+what was found and what was expected. FILE is the same as --config FILE.
 
-With --format json it is one object on standard output: valid, file, digest, tools,
-and the lists faults and warnings. Each element has file, line, column (from 1; 0 where
-there is none), pointer, the JSON Pointer of the key or value in its file ("" is the
-whole of it; absent where the text itself is at fault, and in a policy), message, and
-found and expected where the message says both.
+--format json prints one object: valid, file, digest, tools, faults, warnings. A fault has
+file, line, column (0: none), pointer (the JSON Pointer of the key or value; absent in a
+policy, or where the text itself is at fault), message, and found and expected if known.
 
-FILE is the same as --config FILE. Without both, it is the file that CALLGATE_CONFIG
-names, else callgate.yaml in this folder, else the built-in example, as for every
-command.`,
-		Example: `  callgate config check
-  callgate config check gateway/callgate.yaml
-  callgate config check --format json | jq '.faults[] | .message'`,
-		Args: cobra.MaximumNArgs(1),
+Exit code 2: a fault.`,
+		Example: `  callgate config check --format json | jq '.faults[] | .message'`,
+		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				if file != "" {
@@ -53,7 +46,7 @@ command.`,
 		},
 	}
 	configFlag(check, &file)
-	check.Flags().Var(&format, "format", "print in this `FORMAT`: text, or json, one object with all faults and warnings")
+	check.Flags().Var(&format, "format", "print `FORMAT`: text or json")
 	_ = check.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return group("config", "Work on the configuration", check, newConfigFormat(e), newConfigSeal(e), newConfigSchema(e))
 }

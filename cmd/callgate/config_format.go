@@ -22,17 +22,11 @@ func newConfigFormat(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "fmt [FILE...]",
 		Short: "Write configuration files in their usual layout",
-		Long: `Write configuration files in their usual layout: indented by two spaces, at most
-one empty line in a row, one space before a comment, and the rows of a policy in
-columns. Comments, quotes and the line "# end" stay. No value changes: a file of which
-that cannot be had is left as it is, and the exit code is 2. A file is replaced whole.
-
-Without FILE these are the YAML files and the policy of the configuration.
-
-With --check no file is written: those that differ are listed, and then the exit code
-is 1. With --diff no file is written either, and the differences are shown.`,
-		Example: `  callgate config fmt
-  callgate config fmt --check
+		Long: `Write configuration files, by default all YAML files and the policy, in their usual layout:
+indented by two spaces, at most one empty line in a row, one space before a comment, policy
+rows in columns. Comments, quotes, "# end" and all values stay; a file that would change
+otherwise is left, with exit code 2. A file is replaced whole.`,
+		Example: `  callgate config fmt --check
   callgate config fmt --diff policy.csv`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			files, err := filesOf(e, args, file)
@@ -44,8 +38,8 @@ is 1. With --diff no file is written either, and the differences are shown.`,
 		ValidArgsFunction: completeConfigFiles,
 	}
 	configFlag(c, &file)
-	c.Flags().BoolVar(&check, "check", false, "write nothing; list the files that differ, and end with 1 if there are any")
-	c.Flags().BoolVar(&showDiff, "diff", false, "write nothing; show how the files differ")
+	c.Flags().BoolVar(&check, "check", false, "only list the files that differ; exit code 1 if any")
+	c.Flags().BoolVar(&showDiff, "diff", false, "only show the differences")
 	return c
 }
 
@@ -121,13 +115,10 @@ func newConfigSeal(e env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "seal FILE...",
 		Short: "Add the line \"# end\" to files that lack it",
-		Long: `Add the line "# end" to configuration files that lack it, and say of each what was done.
-
-Every configuration file ends with that line, so that one that was saved halfway is
-never read. Programs that fill in templates, and some formatters, leave it out. Seal
-a file only behind the program that has written it whole: this command cannot
-know what is missing at its end. A file that is not well-formed is refused, with exit
-code 2, and so is one with more behind the line. A file is replaced whole.`,
+		Long: `Add the line "# end" to configuration files that lack it, and report each. Every file ends
+with it, so that one saved halfway is never read; templates and some formatters drop it.
+Seal a file only after its writer has finished: this command cannot know what is missing.
+Exit code 2: a file is not well-formed, or has more behind the line. A file is replaced whole.`,
 		Example: `  envsubst < callgate.tmpl.yaml > callgate.yaml && callgate config seal callgate.yaml`,
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -25,17 +25,14 @@ func newDemo(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "A short guided tour",
-		Long: `Send twelve completions of a model through the whole gateway, on the built-in
-configuration: judge, write to the audit log, execute. Each has a line with its
-verdict; --json has the completions and what the model would read. The demo works in
-a folder of its own, which it removes.
-
-Verdicts are in color on a terminal, unless NO_COLOR is set, or TERM=dumb.`,
-		Example: "  callgate demo\n  callgate demo --json | less",
+		Long: `Take a short tour: twelve completions through the whole gateway with the built-in
+configuration, in a temporary folder. Each is judged, recorded and executed, and has a line
+with its verdict, in color on a terminal, unless NO_COLOR is set or TERM=dumb.`,
+		Example: "  callgate demo --json | less",
 		Args:    cobra.NoArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return runDemo(c.Context(), e, asJSON) },
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print each exchange whole, as a line of JSON")
+	c.Flags().BoolVar(&asJSON, "json", false, "print completions and what the model would read, as lines of JSON")
 	return c
 }
 

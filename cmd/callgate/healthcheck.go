@@ -19,11 +19,9 @@ func newHealthcheck(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "healthcheck",
 		Short: "Ask a gateway on this host whether it is ready",
-		Long: `Ask /readyz of the gateway that serves this configuration on this host. The exit
-code is 0 when it is ready, else 1: it is made for the health check of a
-container, which has no other program to ask with. There give --address: a check
-that reads the configuration fails while somebody edits it, although the gateway
-still serves the old one.`,
+		Long: `Ask /readyz of the gateway that serves this configuration on this host: exit code 0 when it is
+ready, else 1. In a container's health check use --address, since reading the configuration
+fails while somebody edits it.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if address == "" {

@@ -35,43 +35,29 @@ func newInit(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "init [FOLDER] [--from KIND|FILE] [SOURCE] [-- COMMAND [ARG…]]",
 		Short: "Write a small configuration of your own",
-		Long: `Write a configuration into FOLDER (by default this one): callgate.yaml, policy.csv,
-workspaces.yaml, limits.yaml, and the tools. It is strict: the policy permits the
-tools that --allow names, to one agent, and nothing else. It loads, so that serve,
-call and mcp work at once. Nothing is overwritten without --force.
-
-The tools come from
+		Long: `Write a configuration into FOLDER (default: this one): callgate.yaml, policy.csv,
+workspaces.yaml, limits.yaml and the tools. The policy permits the tools of --allow to one
+agent, and nothing else. It loads, so serve, call and mcp work at once.
 
   --from openapi FILE         the operations of an OpenAPI document; Callgate calls them
-                              (also --from petstore.yaml, which says what it is)
-  --from request FILE         a request to a model that has tools (chat completions,
-                              Responses, Anthropic Messages); your application runs them
-  --from mcp URL              a server of the Model Context Protocol
-  --from mcp -- COMMAND ARG…  the same, which Callgate starts itself, in FOLDER
-  --from CLIENT.json          the servers of an MCP client: claude_desktop_config.json,
-                              .mcp.json, .vscode/mcp.json; the file itself is not changed
+  --from request FILE         the tools of a chat completions, Responses or Messages
+                              request; your application runs them
+  --from mcp URL              an MCP server
+  --from mcp -- COMMAND ARG…  the same, started by Callgate in FOLDER
+  --from CLIENT.json          the servers of an MCP client (claude_desktop_config.json,
+                              .mcp.json, .vscode/mcp.json), which is not changed
 
-and without --from two examples are written, one of them permitted. Standard error names
-the parts of a source that were changed or left out.
+Without --from there are two example tools, one of them permitted. What was changed or left
+out is named on standard error.
 
-The programs that a client's file names are shown, and started when you say so (or
-with --run): such a file may be of somebody else. The definitions of a server's tools
-are shown, and accepted when you say so: see callgate servers accept. --yes says yes
-to both. Values of env and of headers in a client's file
-are copied to files of their own below secrets/, which only you can read, and
-servers.yaml names those files; ${NAME} becomes env:NAME.
+Programs of a client's file, which may be somebody else's, are shown and start only after a
+yes; tools of servers are shown and accepted likewise. Values of env and headers
+are copied to files below secrets/ that only you can read; ${NAME} becomes env:NAME.
 
---upstream names a model, for applications that ask it through Callgate. Its key is
-named by its place, never written down.
-
-The exit code is 1 when a tool or a server was left out, or a server's tools were not
-accepted; the configuration is written then, too.`,
-		Example: `  callgate init
-  callgate init gateway --from openapi petstore.yaml --allow listPets,getPetById
-  callgate init --from request request.json --allow get_weather --upstream http://127.0.0.1:11434/v1
+Exit code 1: a tool or server was left out, or tools were not accepted; all else is written.`,
+		Example: `  callgate init gateway --from openapi petstore.yaml --allow listPets,getPetById
   callgate init --from mcp --name files --allow files.read_text_file -- \
-      npx -y @modelcontextprotocol/server-filesystem /home/me/notes
-  callgate init --from ~/.config/Claude/claude_desktop_config.json --allow 'files.*'`,
+      npx -y @modelcontextprotocol/server-filesystem /home/me/notes`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			return runInit(c.Context(), e, f, args, c.ArgsLenAtDash())
@@ -81,17 +67,17 @@ accepted; the configuration is written then, too.`,
 		},
 	}
 	c.Flags().StringVar(&f.from, "from", "", "where the tools come from: mcp, openapi, request, or the `FILE` of an MCP client")
-	c.Flags().StringSliceVar(&f.options.Allow, "allow", nil, "permit these `TOOLS`: names, beginnings such as files.*, or * for all")
+	c.Flags().StringSliceVar(&f.options.Allow, "allow", nil, "permit these `TOOLS`: names, files.*, or *")
 	c.Flags().StringVar(&f.options.Agent, "agent", "assistant", "the `AGENT` that calls are made for")
-	c.Flags().StringVar(&f.options.Upstream, "upstream", "", "the base `URL` of a model's API, such as https://api.openai.com/v1")
+	c.Flags().StringVar(&f.options.Upstream, "upstream", "", "the base `URL` of a model's API, for applications that ask it through Callgate")
 	c.Flags().StringVar(&f.options.UpstreamKey, "upstream-key", "", "the `PLACE` of its key: env:NAME or file:PATH")
-	c.Flags().StringVar(&f.name, "name", "mcp", "with --from mcp: the `NAME` of the server, which precedes those of its tools")
+	c.Flags().StringVar(&f.name, "name", "mcp", "with --from mcp: the `NAME` of the server, in front of its tools' names")
 	c.Flags().StringVar(&f.prefix, "prefix", "", "with --from openapi: a `PREFIX` for every name, such as pets.")
-	c.Flags().StringVar(&f.server, "url", "", "with --from openapi: the `URL` of the server, instead of the document's")
-	c.Flags().StringArrayVar(&f.credentials, "credential", nil, "with --from openapi: the `PLACE` of the service's credential, env:NAME or file:PATH, or SCHEME=env:NAME for one security scheme (repeatable)")
-	c.Flags().BoolVar(&f.force, "force", false, "write over files that are there")
+	c.Flags().StringVar(&f.server, "url", "", "with --from openapi: the `URL` of the server (default: the document's)")
+	c.Flags().StringArrayVar(&f.credentials, "credential", nil, "with --from openapi: the `PLACE` of the credential: env:NAME or file:PATH, or SCHEME=PLACE (repeatable)")
+	c.Flags().BoolVar(&f.force, "force", false, "overwrite files")
 	c.Flags().BoolVar(&f.run, "run", false, "start the programs of a client's file without asking")
-	c.Flags().BoolVar(&f.yes, "yes", false, "accept the definitions of servers, and start their programs, without asking")
+	c.Flags().BoolVar(&f.yes, "yes", false, "start programs and accept tools without asking")
 	_ = c.RegisterFlagCompletionFunc("from", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return []string{sourceMCP + "\ta server", sourceOpenAPI + "\ta document", sourceRequest + "\ta request to a model"}, cobra.ShellCompDirectiveDefault
 	})

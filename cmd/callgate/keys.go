@@ -21,11 +21,9 @@ func newKeys(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "new",
 		Short: "Make a key and its entry for the principals file",
-		Long: `Make a key of 256 random bits. The key is printed once, to standard error; give it
-to the caller, who sends it as "Authorization: Bearer KEY". The entry for the
-principals file, which holds only its SHA-256, is printed to standard output. It has
-the project that the configuration takes by default, or its first one, with its default
-agent, or else all agents of that project; --agents, --workspace and --projects name others.`,
+		Long: `Make a key of 256 random bits, which the caller sends as "Authorization: Bearer KEY". It is
+printed once, to standard error. Its entry for the principals file, with only its SHA-256,
+goes to standard output.`,
 		Example: `  callgate keys new --name ci >> principals.yaml   # then edit, and end with "# end"`,
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -57,9 +55,9 @@ agent, or else all agents of that project; --agents, --workspace and --projects 
 		},
 	}
 	c.Flags().StringVar(&name, "name", "caller", "the principal's `NAME`")
-	c.Flags().StringSliceVar(&agents, "agents", nil, "the `AGENTS` that it stands for (default: the default agent, or those of the project)")
-	c.Flags().StringVar(&workspace, "workspace", "", "its `WORKSPACE` (default: that of the configuration)")
-	c.Flags().StringSliceVar(&projects, "projects", nil, "its `PROJECTS` (default: that of the configuration)")
+	c.Flags().StringSliceVar(&agents, "agents", nil, "its `AGENTS` (default: the default agent, else those of the project)")
+	c.Flags().StringVar(&workspace, "workspace", "", "its `WORKSPACE` (default: the configuration's)")
+	c.Flags().StringSliceVar(&projects, "projects", nil, "its `PROJECTS` (default: the configuration's, else the first)")
 	configFlag(c, &config)
 	return group("keys", "Make keys for callers and for callback URLs", c, newCallbackKeys(e))
 }

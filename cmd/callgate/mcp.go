@@ -17,30 +17,20 @@ func newMCP(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "mcp",
 		Short: "Serve the tools to one client of the Model Context Protocol",
-		Long: `Serve one client of the Model Context Protocol on standard input and output: a
-desktop application, an editor, or an agent that starts its servers itself. It
-lists the tools that the agent may use, and every call is judged, written to the
-audit log and executed as in serve. The client's own configuration names the
-command, for instance:
+		Long: `Serve the tools that the agent may use to one client of the Model Context Protocol, such as an
+editor or a desktop application, on standard input and output. Calls are judged, recorded and
+executed as in serve, which offers the same at /mcp. The client names the command:
 
   {"mcpServers": {"callgate": {
     "command": "callgate",
     "args": ["mcp", "--config", "/etc/callgate/callgate.yaml", "--agent", "Analyst"]}}}
 
-A gateway that serves HTTP has the same at http://HOST:PORT/mcp.
-
-Nothing but messages is written to standard output; the log is on standard error.
-The configuration is reloaded while serving. The audit log and the store are in a
-folder of their own, the first of data_dir/mcp/1 to 16 that no other process has,
-so that it runs beside serve, and several clients beside each other. If the process
-that has a folder is exiting, this one waits for it, for server.shutdown_timeout and
-some seconds at most, so that a client that restarts its server finds its idempotency
-keys again.
-
-The process ends when its input does, or by SIGTERM, once the calls in flight have
-ended. Exit codes: 0 done, 2 usage or configuration, 3 internal.`,
-		Example: `  callgate mcp
-  callgate mcp --config callgate.yaml --agent Analyst --workspace acme --project alpha
+The configuration is reloaded while serving. The log is on standard error; audit log and store
+are in the first of data_dir/mcp/1 to 16 that no other process has. A restarted process waits
+for its exiting predecessor, for server.shutdown_timeout and some seconds at most, so that
+idempotency keys are found again. The process ends with its input or by SIGTERM, after the
+calls in flight.`,
+		Example: `  callgate mcp --config callgate.yaml --agent Analyst --workspace acme --project alpha
   callgate audit verify callgate-data/mcp/1/audit.jsonl`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -26,11 +26,10 @@ func newModel(e env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "model",
 		Short: "Print the casbin model that decides",
-		Long: `Print the casbin model by which the rows of the policy file decide. covers matches the
-patterns of the file (* and a last part *). condition evaluates the CEL expression of
-a row on the call; it also holds where the condition of a deny row fails. A row that
-asks is an allow row to casbin. The rows are those that an index preselects for the
-agent, the domain and the tool.`,
+		Long: `Print the casbin model by which the rows of the policy decide, out of those that an index
+selects for agent, domain and tool. covers matches patterns (* and a last part *). condition
+evaluates a row's CEL expression; it also holds where the condition of a deny row fails. A
+row that asks is an allow row to casbin.`,
 		Args: cobra.NoArgs,
 		Run:  func(*cobra.Command, []string) { fmt.Fprint(e.Stdout, policy.Model) },
 	}
@@ -43,30 +42,20 @@ func newExplain(e env) *cobra.Command {
 	c := e.WithUntested(&cobra.Command{
 		Use:   "explain --agent A [--tool T] [--project W/P] [--arguments JSON] | --call CALL_ID",
 		Short: "Print which row of the policy decides, and why",
-		Long: `Say whether an agent may use a tool, which row of the policy decides, with file
-and line, and which rows nearly matched and why they did not. The arguments are
-judged by the tool's schema first, as a call's would be; without --arguments they
-are not known, and conditions that read one are not met. The exit code is 0 when allowed, also where people must approve
-the call first (asks RULE), 1 when denied.
+		Long: `Say whether an agent may use a tool, which row of the policy decides, and which rows nearly
+matched and why not. The arguments are checked by the tool's schema first. Without
+--arguments, conditions that read one are not met; without --after and --label, conditions
+about the past are not decided. Without --tool, every tool is listed.
 
-Conditions that ask what was done before are not decided, unless --after or --label says it: calls
-that the thread has made, in their order, each ended with a result, and labels that it has. Each value
-that was read is printed, with what made it.
+--call takes agent, project, tool and arguments from a call of the audit log (arguments only
+with audit.record: arguments or completion), and also prints what its conditions saw of the
+past, and the calls that added labels. The current configuration decides.
 
-Without --tool, say for every tool whether the agent may use it, and which rows say so.
+--json prints what POST /v1/policy/explain of the admin API answers, with saw, what was read
+of the past; for every tool, an object a line.
 
-With --call, agent, project, tool and arguments are those of a call of the audit log,
-and the current configuration decides. The log has arguments where audit.record is
-arguments or completion; without them, conditions that read one are not met. What the conditions
-saw of the past when the call was judged is printed, with the calls that have added labels.
-
---json prints what the admin API answers to POST /v1/policy/explain, with saw, what was read of the past; for every tool, an
-object a line.`,
-		Example: `  callgate policy explain --agent Intern
-  callgate policy explain --agent Intern --tool payments.refund
-  callgate policy explain --agent Analyst --tool payments.refund --project acme/alpha \
-      --arguments '{"payment_id":"pay_abc123","amount":50,"currency":"EUR"}'
-  callgate policy explain --agent Analyst --tool mail.send --arguments '{"to":"eve@evil.example"}' \
+Exit code 0: allowed, also if people must approve. 1: denied.`,
+		Example: `  callgate policy explain --agent Analyst --tool mail.send --arguments '{"to":"eve@evil.example"}' \
       --after 'crm.read {"id":7}' --label untrusted
   callgate policy explain --call call_BQPJNL6W6O2CNZGMCGR5HGGAJF`,
 		Args: cobra.NoArgs,
@@ -128,13 +117,13 @@ object a line.`,
 		return nil
 	})
 	c.Flags().StringVar(&agent, "agent", "", "the `AGENT`")
-	c.Flags().StringVar(&tool, "tool", "", "the `TOOL`, by its exact name (default: all)")
-	c.Flags().StringVar(&project, "project", "", "where, as `WORKSPACE/PROJECT` (default: the configuration's)")
+	c.Flags().StringVar(&tool, "tool", "", "the `TOOL` (default: all)")
+	c.Flags().StringVar(&project, "project", "", "the `WORKSPACE/PROJECT` (default: the configuration's)")
 	c.Flags().StringVar(&arguments, "arguments", "", "the arguments, as a `JSON` object")
-	c.Flags().StringArrayVar(&after, "after", nil, "a `CALL` that its thread has made, as 'TOOL ARGUMENTS'; once for each")
-	c.Flags().StringArrayVar(&labels, "label", nil, "a `LABEL` that its thread has; once for each")
-	c.Flags().StringVar(&call, "call", "", "explain the call with this `ID`, of the audit log")
-	c.Flags().StringArrayVar(&logs, "log", nil, "search the call in this `FILE|FOLDER`, once for each log or file (default: data_dir of the configuration)")
+	c.Flags().StringArrayVar(&after, "after", nil, "a `CALL` that the thread made before, ended with a result: 'TOOL ARGUMENTS' (repeatable, in order)")
+	c.Flags().StringArrayVar(&labels, "label", nil, "a `LABEL` of the thread (repeatable)")
+	c.Flags().StringVar(&call, "call", "", "explain the call with this `ID`")
+	c.Flags().StringArrayVar(&logs, "log", nil, "the log in this `FILE|FOLDER` (repeatable; default: data_dir)")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.MarkFlagsOneRequired("agent", "call")
 	for _, other := range []string{"agent", "tool", "project", "arguments", "after", "label"} {

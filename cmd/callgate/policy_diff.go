@@ -30,37 +30,27 @@ func newDiff(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "diff OLD NEW",
 		Short: "Say how two policies differ: which calls pass under one and not under the other",
-		Long: `Compare two configurations by what they let agents do. OLD and NEW are main files; a
-file that ends in .csv stands for the configuration of --config with that policy, and a
-digest for the configuration of that digest that serve has kept in the data_dir of --config.
+		Long: `Compare what two configurations let agents do. OLD and NEW are main files, .csv files (that
+policy in the configuration of --config), or digests of configurations that serve has kept in
+data_dir.
 
-The verdict is one of four: equivalent; wider (no call passes less easily than before);
-narrower (none passes more easily); incomparable (both, or it cannot be compared). Asking people
-is between denying and allowing. A line for each group of calls that differ follows, with
-the rows that only one side has: + is wider, - narrower, ± incomparable.
+The verdict is equivalent; wider (no call passes less easily); narrower (none passes more
+easily); or incomparable (both, or it cannot be decided). Asking people is between denying and
+allowing. Each group of calls that differ has a line, with the rows that only one side has:
++ is wider, - narrower, ± incomparable. If the verdict is incomparable and the data_dir of OLD has
+an audit log, its calls that are decided differently are listed.
 
-It is exact over all agents, projects and tools that either side knows, and one stranger
-of each: (other). Conditions compare where they are bounds (<=, <, >=, >, ==, in, has) on the
-same arguments, joined by &&; any other is only the same as itself. Where that does not say
-which side is wider, the group says that it cannot be compared, and is incomparable.
-
-Where the verdict is incomparable and the data_dir of OLD has an audit log, its calls are judged
-by both sides, as policy replay does, and those that are decided otherwise are listed.
-
-Lists of workspaces, schemas of tools and rules of approval that differ are listed too, and
-count for the verdict: a schema or rule that differs is incomparable.
-
---fail-on wider fails if the new side is wider or incomparable, narrower likewise; any,
-the default, fails unless they are equivalent. The exit code is 0 when nothing of that was
-found, 1 when it was, 2 when a side does not load.
-
-What only the new side asks of the past is listed as new, with what becomes of threads that are open. A day as
+It is exact over all agents, projects and tools of either side, and one stranger of each:
+(other). Conditions are compared where they are bounds (<=, <, >=, >, ==, in, has) on the same
+arguments, joined by &&; others only equal themselves. Differing workspaces, schemas of tools
+and rules of approval are listed and count; a schema or rule that differs is incomparable.
+What only NEW asks of the past is listed, with what becomes of open threads: a day as
 candidate makes it known to them.
 
---json prints an object a line, of the kind group, part, term or recorded; the last is the summary.`,
+Exit code 0: nothing of --fail-on was found. 1: it was (incomparable counts as wider and as
+narrower). 2: a side does not load.`,
 		Example: `  callgate policy diff callgate.yaml next/callgate.yaml
-  callgate policy diff --config callgate.yaml policy.csv policy.next.csv --fail-on wider
-  git show main:policy.csv >old.csv; callgate policy diff --config callgate.yaml old.csv policy.csv`,
+  git show main:policy.csv >old.csv; callgate policy diff old.csv policy.csv --fail-on wider`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			if _, known := fails[failOn]; !known {
@@ -86,8 +76,8 @@ candidate makes it known to them.
 		},
 	}
 	configFlag(c, (*string)(&config))
-	c.Flags().StringVar(&failOn, "fail-on", "any", "fail on this `CHANGE`: the new side is wider, narrower, or any of the two")
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().StringVar(&failOn, "fail-on", "any", "fail on this `CHANGE`: wider, narrower or any")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, an object a line; the last is the summary")
 	_ = c.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions([]string{"wider", "narrower", "any"}, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }

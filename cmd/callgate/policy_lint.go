@@ -17,19 +17,16 @@ func newPolicyLint(e env) *cobra.Command {
 	c := e.WithUntested(&cobra.Command{
 		Use:   "lint",
 		Short: "Find rows and limits without effect, or of more effect than they look",
-		Long: `Find rows of the policy that have no effect (nothing matches them, another row does the
-same or overrides them, their condition cannot be true), patterns that allow a tool which acts
-once, and limits that no call reaches. Without a row that is found to have no effect every call is
-decided as with it: that is not guessed.
+		Long: `Find rows of the policy without effect (nothing matches them, other rows do the same or
+override them, their condition cannot be true), patterns that allow a tool that acts once,
+and limits that no call reaches. Only what is certain is reported.
 
---all also reports what may well be meant: conditions that read no argument, or one that may be
-absent, tools that nobody may use, and agents that may use none.
+--all adds what may be intended: conditions that read no argument, or an optional one; tools
+that nobody may use; agents that may use none.
 
-Each finding has an id, which does not change, and names the page that explains it. The exit code
-is 0 when nothing is found, 1 when something is.`,
-		Example: `  callgate policy lint --config callgate.yaml
-  callgate policy lint --all --json`,
-		Args: cobra.NoArgs,
+A finding has a fixed id and names the page that explains it. Exit code 1: there is a finding.`,
+		Example: `  callgate policy lint --all --json`,
+		Args:    cobra.NoArgs,
 	}, func(ctx context.Context, loaded *configs.Config, _ []string) error {
 		found, err := policylint.Lint(ctx, loaded, all)
 		if err != nil {
@@ -43,8 +40,8 @@ is 0 when nothing is found, 1 when something is.`,
 		}
 		return nil
 	})
-	c.Flags().BoolVar(&all, "all", false, "also report what may well be meant")
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON: an object a line, the last of the kind summary")
+	c.Flags().BoolVar(&all, "all", false, "also report what may be intended")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, an object a line; the last is the summary")
 	return c
 }
 

@@ -46,51 +46,39 @@ func newReplay(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "replay [--log FILE|DIR…]",
 		Short: "Judge the calls of audit logs again, by another configuration",
-		Long: `Judge each decision of audit logs again by --config, or with --policy by another policy
-in it, and say which calls would be newly refused, newly asked of people, or newly allowed: a line for each agent, tool and
-reason, with the row of the policy that decides now and the first call. Nothing is executed.
+		Long: `Judge the decisions of audit logs again by --config, with --policy by another policy in it, and
+list what would be newly refused, asked of people, or allowed: a line for each agent, tool
+and reason, with the row that decides and the first call. Nothing is executed.
 
-The judgement is compared with what the log says, or with --baseline with that of
-another configuration: then what changed since the calls were made is no difference.
+The comparison is with the log, or with --baseline with another configuration, so that what
+changed since does not count.
 
-The log has arguments where audit.record is arguments or completion. Without them, all is
-decided that does not depend on them; the rest is counted as undecided, with the
-reason, before anything else. For decided calls without arguments the log shows whether
-they passed the schema and the boundaries; if these differ now from those of the configuration
-that judged them, which serve keeps in data_dir/configs, they are undecided. Where it
-is not kept they are taken as they were, and that is said.
+Without arguments in the log (audit.record: digest), what does not depend on them is decided;
+the rest is counted first, as undecided, with the reason. Whether such calls passed schema and
+boundaries is taken from the log, unless data_dir/configs shows that these have changed: then
+it is undecided. Conditions about the past are answered by the log's calls, also before
+--since; where those are incomplete, the call is not judged.
 
-Conditions that ask what was done before are answered by the calls that the log says were let through by then,
-also before --since. Where the log does not have it all, a call is not judged.
+The caller, the rate and the state of tools are not judged again: a call refused for them
+counts as allowed before. Paths are judged by this machine's files.
 
-The caller, the rate of calls and the state of tools are not judged again: a call that
-was refused for them counts as allowed before. Paths are judged by this machine's files.
-
-The chains of the logs are verified first; with --unverified what is wrong with them is said alone.
-
---fail-on refused, asks or allowed fails at changes of that kind alone, any (the default)
-at each of them, none never. The exit code is 0 when nothing of that was found, 1
-when it was or a log is not as it was written, 2 when something does not load.
-
---json prints an object a line: kind change, with --coverage also kind row; the last is the
-summary.`,
+The logs' chains are verified first. Exit code 0: nothing of --fail-on was found. 1: it was, or
+a log is not as written. 2: something does not load.`,
 		Example: `  callgate policy replay --policy policy.next.csv
-  callgate policy replay --config next/callgate.yaml --log callgate-data
-  callgate policy replay --config next/callgate.yaml --baseline callgate.yaml --log gate-0 --log gate-1 --since 7d
-  callgate policy replay --coverage`,
+  callgate policy replay --config next/callgate.yaml --baseline callgate.yaml --log gate-0 --log gate-1 --since 7d`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return runReplay(c.Context(), e, f) },
 	}
 	f.logs.Add(c)
-	c.Flags().Var(&f.policy, "policy", "judge by the policy in this `FILE` (.csv), in place of the configuration's")
-	c.Flags().Var(&f.baseline, "baseline", "compare with the judgement of the configuration or policy in this `FILE`, or with this digest, not with the log")
-	c.Flags().StringVar(&f.since, "since", "", "decisions of this `TIME` and later: RFC 3339, or an age as 7d")
+	c.Flags().Var(&f.policy, "policy", "judge by the policy in `FILE` (.csv)")
+	c.Flags().Var(&f.baseline, "baseline", "compare with the configuration or policy in `FILE`, or with a digest, not with the log")
+	c.Flags().StringVar(&f.since, "since", "", "decisions of this `TIME` and later: RFC 3339, or an age: 7d")
 	c.Flags().StringVar(&f.until, "until", "", "decisions before this `TIME`")
-	c.Flags().StringVar(&f.failOn, "fail-on", "any", "fail on this `CHANGE`: a call is newly refused, asks, allowed, any of them, or none")
-	c.Flags().BoolVar(&f.unverified, "unverified", false, "continue where the chain of a log is broken, and say so")
-	c.Flags().BoolVar(&f.coverage, "coverage", false, "also print how often each row of the policy decided")
-	c.Flags().IntVar(&f.groups, "limit", defaultLimit, "print at most `N` lines of changes; 0 is all (default with --json)")
-	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
+	c.Flags().StringVar(&f.failOn, "fail-on", "any", "fail on this `CHANGE`: refused, asks, allowed, any or none")
+	c.Flags().BoolVar(&f.unverified, "unverified", false, "only warn of a broken chain")
+	c.Flags().BoolVar(&f.coverage, "coverage", false, "also print how often each row decided")
+	c.Flags().IntVar(&f.groups, "limit", defaultLimit, "print at most `N` changes; 0 is all (default with --json)")
+	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON, an object a line; the last is the summary")
 	_ = c.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions(slices.Sorted(maps.Keys(replayFails)), cobra.ShellCompDirectiveNoFileComp))
 	return c
 }

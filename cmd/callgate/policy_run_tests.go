@@ -29,15 +29,11 @@ func newPolicyTest(e env) *cobra.Command {
 	c := e.WithUntested(&cobra.Command{
 		Use:   "test [FILE…]",
 		Short: "Run tests of the policy",
-		Long: `Run tests of the policy: calls, and what is to come of them. Each is judged by the checks
-that serving makes, from the tool's schema to the boundaries of the project. Nothing is
-executed, recorded or taken from a limit.
+		Long: `Run tests of the policy: calls, each judged by the checks of serving, from the tool's schema to
+the boundaries of the project. Nothing is executed, recorded or taken from a limit.
 
-Without FILE, the tests are those beside the policy file whose names end in _test.yaml, and
-those of the key tests in the main file. With tests: [policy_test.yaml] there, a configuration
-whose tests fail is not loaded: a gateway that serves keeps the last one that was good.
-
-A file of tests:
+Without FILE: the files *_test.yaml beside the policy, and those of the key tests. A
+configuration in which one of the latter fails is not loaded: a running gateway keeps the old one.
 
   tests:
     - name: small refunds run
@@ -45,28 +41,21 @@ A file of tests:
       project: acme/alpha           # or projects: [..]
       tool: payments.refund         # or tools: [..]
       arguments: {payment_id: pay_abc123, amount: 50, currency: EUR}
-      expect: allow                 # or deny, ask:RULE, or a code such as missing_argument
+      expect: allow                 # or deny, ask:RULE, or a code such as missing_argument;
+                                    # without arguments never, conditions, asks or always
       row: "p, Analyst, acme/alpha, payments.refund, , allow"   # optional: a row that decides
-      thread:                       # optional: what was done before, for rows that ask for it
+      thread:                       # optional: what was done before
         - {tool: crm.read, arguments: {id: 7}, ago: 30m, ended: result, times: 1}
         - labels: [untrusted]
-    - name: interns touch no money, whatever they write
-      agent: Intern
-      project: acme/alpha
-      tool: payments.refund
-      expect: never                 # without arguments: never, conditions, asks or always
   # end
 
-A test that could not fail is an error of its file: one without an expectation or a case, of
-an agent, project or tool that is not there, or with an unknown code.
+A test that could not fail (no expectation, no case, an unknown agent, project, tool or code)
+is an error.
 
---coverage lists the rows that decided no case, and the conditions that were not seen both true
-and false. The exit code is 0 when all tests hold, 1 when one fails or fewer rows than --min
-decided a case, 2 when there is no test or a file cannot be read.`,
-		Example: `  callgate policy test
-  callgate policy test --config callgate.yaml --coverage --min 80
-  callgate policy test --run refund --json refunds_test.yaml
-  callgate policy test --junit report.xml`,
+Exit code 0: all hold. 1: one fails, or fewer rows than --min decided a case. 2: no test, or
+an unreadable file.`,
+		Example: `  callgate policy test --coverage --min 80
+  callgate policy test --run refund --json refunds_test.yaml`,
 		Args: cobra.ArbitraryArgs,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return []string{"yaml"}, cobra.ShellCompDirectiveFilterFileExt
@@ -74,11 +63,11 @@ decided a case, 2 when there is no test or a file cannot be read.`,
 	}, func(ctx context.Context, loaded *configs.Config, files []string) error {
 		return policyTest(ctx, e, loaded, files, f)
 	})
-	c.Flags().StringVar(&f.run, "run", "", "run the tests alone whose names match this regular `EXPRESSION`")
-	c.Flags().BoolVar(&f.coverage, "coverage", false, "say which rows and conditions no case has reached")
-	c.Flags().IntVar(&f.least, "min", 0, "fail if fewer `PERCENT` of the rows decided a case; implies --coverage")
+	c.Flags().StringVar(&f.run, "run", "", "run only tests whose names match this regular `EXPRESSION`")
+	c.Flags().BoolVar(&f.coverage, "coverage", false, "list rows that decided no case, and conditions not seen both true and false")
+	c.Flags().IntVar(&f.least, "min", 0, "fail if fewer `PERCENT` of the rows decided; implies --coverage")
 	c.Flags().StringVar(&f.junit, "junit", "", "write a JUnit report to this `FILE`")
-	c.Flags().BoolVar(&f.json, "json", false, "print JSON: an object a line, the last of the kind summary")
+	c.Flags().BoolVar(&f.json, "json", false, "print JSON, an object a line; the last is the summary")
 	_ = c.MarkFlagFilename("junit", "xml") // a flag that was just added can be marked
 	return c
 }

@@ -29,32 +29,26 @@ func newSuggest(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "suggest [--log FILE|DIR…]",
 		Short: "Print the policy made narrower by how it was used",
-		Long: `Print the policy of --config with no more than the calls of audit logs needed. An allow
-row that no call needed becomes a comment; one that is wider than its use becomes the
-exact rows, or, beyond twenty, one row with the narrowest patterns that cover its use.
-Deny rows, rows that ask and conditions stay. Nothing is ever added or widened.
+		Long: `Print the policy of --config narrowed to what the calls of audit logs needed. An allow row
+that no call needed becomes a comment; one wider than its use becomes the exact rows, or
+beyond twenty, one row with the narrowest patterns. Deny rows, rows that ask and conditions
+stay. Nothing is added or widened. With --agent, rows that others share stay. A call without
+recorded arguments (audit.record: digest) needs every row that may have allowed it.
 
-A call whose arguments the log does not have (audit.record: digest) is taken to need every
-row that may have allowed it. With --agent, rows that are for others too stay.
+The result is checked first: it loads, passes its tests, is not wider (policy diff), and
+decides every call of the logs as before (policy replay). Its head says how many decisions of
+how many days it rests on: what happens once a quarter is not in a week's log. Read it
+before you serve it.
 
-Before it prints, it checks the result: that it loads, with its tests; that it is not wider, as
-policy diff finds; and that every decision of the logs is the same, as policy replay finds. If
-not, nothing is printed. The head of the result says how many decisions of how many days
-it is made from: what happens once a quarter is not in a log of a week. Read the result
-before you serve it; a suggestion for it, by the same logs, is the same.
-
-The chains of the logs are verified first; with --unverified what is wrong with them is said
-alone. The exit code is 0 when a policy is printed, 1 when a log is not as it was written, 2 when
-something does not load or there is no decision, 3 when a check of the result fails.`,
-		Example: `  callgate policy suggest --config callgate.yaml > policy.next.csv
-  callgate policy suggest --config callgate.yaml --log gate-0 --log gate-1 --agent Intern
-  callgate policy diff --config callgate.yaml policy.csv policy.next.csv --fail-on wider`,
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return suggest(c.Context(), e, from, agent, unverified) },
+The logs' chains are verified first. Exit code 0: a policy is printed. 1: a log is not as
+written. 2: something does not load, or there is no decision. 3: a check of the result fails.`,
+		Example: `  callgate policy suggest --config callgate.yaml --log gate-0 --log gate-1 > policy.next.csv`,
+		Args:    cobra.NoArgs,
+		RunE:    func(c *cobra.Command, _ []string) error { return suggest(c.Context(), e, from, agent, unverified) },
 	}
 	from.Add(c)
-	c.Flags().StringVar(&agent, "agent", "", "change only rows that are for this `AGENT` alone")
-	c.Flags().BoolVar(&unverified, "unverified", false, "continue where the chain of a log is broken, and say so")
+	c.Flags().StringVar(&agent, "agent", "", "change only rows for this `AGENT` alone")
+	c.Flags().BoolVar(&unverified, "unverified", false, "only warn of a broken chain")
 	return c
 }
 

@@ -13,21 +13,18 @@ func newRoot(e env) *cobra.Command {
 		Short: "A strict gateway between language models and tools",
 		Long: `Callgate stands between a language model and the engine that runs its tools.
 
-A completion is exactly one strict tool call,
+A completion is plain text, or exactly one call of a registered tool with the arguments
+that its schema asks for:
   {"tool":{"name":"web.search","arguments":{"query":"agent memory"}}}
-or plain text. Anything else is refused, with a message that tells the model
-what to change. A call must name a registered tool exactly and give it exactly
-the arguments that its schema asks for.
+Anything else is refused, with a message that tells the model what to change.
 
-The configuration is the file of --config, else the one that CALLGATE_CONFIG names,
-else callgate.yaml in this folder, else the built-in example, which is said: demo
-tools, the agents Analyst and Intern, the workspace acme with the project alpha.
+The configuration is the file of --config, else of CALLGATE_CONFIG, else ./callgate.yaml,
+else a built-in example (agents Analyst and Intern, workspace acme, project alpha), and a
+line says so.
 
 Exit codes: 0 accepted or done, 1 refused, 2 usage or configuration, 3 internal.`,
 		Example: `  callgate demo
-  echo '{"tool":{"name":"time.now","arguments":{}}}' | callgate check
-  callgate check --config gateway/callgate.yaml completion.txt
-  callgate config check`,
+  echo '{"tool":{"name":"time.now","arguments":{}}}' | callgate check`,
 		SilenceErrors:              true,
 		SilenceUsage:               true,
 		Args:                       knownCommand,

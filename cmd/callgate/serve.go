@@ -18,18 +18,14 @@ func newServe(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the gateway",
-		Long: `Serve the native HTTP face on server.listen, and metrics and details for
-operators and the console on server.admin_listen. The log is on standard error: text on a
-terminal, else a line of JSON for each event, as --log-format says; --log-level warn logs
-only problems. The key log.requests says which requests have a line at all.
+		Long: `Run the gateway: applications on server.listen; metrics, the admin API and the console on
+server.admin_listen. The log is on standard error; log.requests says which requests have a
+line.
 
-The configuration is reloaded while serving: edit its files, or send SIGHUP to
-reload at once. A file that does not load changes nothing; the fault is in the log,
-in the metrics, and in /readyz of the admin listener. SIGTERM and SIGINT drain:
-readiness ends first, then new connections are refused, and calls in flight finish.`,
-		Example: `  callgate serve
-  callgate serve --config callgate.yaml
-  callgate serve --log-format text --log-level warn
+The configuration is reloaded when its files change, or on SIGHUP. One that does not load
+changes nothing; the fault is in the log, the metrics, and /readyz of the admin listener.
+SIGTERM and SIGINT drain: readiness ends, new connections are refused, calls in flight finish.`,
+		Example: `  callgate serve --config callgate.yaml --log-level warn
   curl -s http://127.0.0.1:8080/v1/calls -H 'Content-Type: text/plain' \
       -d '{"tool":{"name":"time.now","arguments":{}}}'`,
 		Args: cobra.NoArgs,
@@ -57,8 +53,8 @@ readiness ends first, then new connections are refused, and calls in flight fini
 		},
 	}
 	configFlag(c, &config)
-	c.Flags().Var(&format, "log-format", "write the log in this `FORMAT`: json or text (default: text on a terminal, else json)")
-	c.Flags().Var(&level, "log-level", "write only lines of this `LEVEL` and above: debug, info, warn or error")
+	c.Flags().Var(&format, "log-format", "log in this `FORMAT`: json or text (default: text on a terminal, else json)")
+	c.Flags().Var(&level, "log-level", "log this `LEVEL` and above: debug, info, warn (only problems) or error")
 	// Flags that were just added can be completed.
 	_ = c.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions([]string{"json", "text"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions(levels, cobra.ShellCompDirectiveNoFileComp))

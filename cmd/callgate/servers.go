@@ -15,12 +15,10 @@ import (
 
 func newServers(e env) *cobra.Command {
 	parent := group("servers", "List, accept and export tools of tool servers", newServersList(e), newServersAccept(e), newServersExport(e))
-	parent.Long = `The servers file (servers: in the configuration) names servers with tools of their
-own. A tool may not be called before an operator has accepted its definition: its
-name, its description and its schemas. Accepted definitions are stored in data_dir,
-under servers, and a running gateway reloads them by itself. When a server changes
-a definition, the tool is refused as tool_quarantined until the new definition is
-accepted.`
+	parent.Long = `List, accept and export tools of the servers in the servers file. A tool can be called once
+an operator has accepted its definition: name, description and schemas. If its server changes
+it, calls are tool_quarantined until the new one is accepted. Accepted definitions are in
+data_dir/servers; a running gateway reloads them.`
 	return parent
 }
 
@@ -31,15 +29,15 @@ func newServersList(e env) *cobra.Command {
 		Short: "Ask the servers what they have, beside what was accepted",
 		Long: `Ask each server, or one, for its tools. STATE is one of
 
-  accepted     may be called, where the policy lets it
-  changed      its server says something else than what was accepted: in quarantine
-  gone         was accepted, and its server does not have it any more: in quarantine
-  unreadable   was accepted, and what its server says cannot be read: in quarantine
-  new          was never accepted: in quarantine
-  not allowed  is not among those that the servers file allows
-  unusable     cannot be taken up, for the reason beside it
+  accepted     may be called, where the policy allows it
+  changed      quarantined: its definition differs from the accepted one
+  gone         quarantined: accepted, and the server no longer has it
+  unreadable   quarantined: accepted, and its definition cannot be read
+  new          quarantined: never accepted
+  not allowed  not among those that the servers file allows
+  unusable     cannot be accepted, for the reason beside it
 
-The exit code is 1 where a server cannot be asked, or not be understood.`,
+Exit code 1: a server did not answer, or not validly.`,
 		Example: "  callgate servers list --config callgate.yaml",
 		Args:    cobra.MaximumNArgs(1),
 	}, func(ctx context.Context, loaded *configs.Config, args []string) error {
@@ -61,7 +59,7 @@ The exit code is 1 where a server cannot be asked, or not be understood.`,
 		defer discoverer.Close()
 		return toolservers.PrintList(ctx, discoverer, loaded, chosen, asJSON, e.Stdout, e.Stderr)
 	})
-	c.Flags().BoolVar(&asJSON, "json", false, "print one line of JSON for each tool")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, an object a line")
 	return c
 }
 
@@ -69,12 +67,11 @@ func newServersExport(e env) *cobra.Command {
 	return e.WithConfig(&cobra.Command{
 		Use:   "export SERVER",
 		Short: "Print what was accepted of a server, for another gateway",
-		Long: `Print what was accepted of a server, as JSON: each tool with its schemas, and the
-digest of what the server stated. servers accept --from takes it up elsewhere. The
-server is not asked. Where nothing was accepted of it, the exit code is 2.`,
-		Example: `  callgate servers export github --config callgate.yaml > github.json
-  callgate servers accept github --from github.json --config callgate.yaml`,
-		Args: cobra.ExactArgs(1),
+		Long: `Print the accepted tools of a server as JSON, with their schemas and the digest of what it
+stated, for "servers accept --from" on another gateway. The server is not asked. Exit code 2:
+nothing was accepted.`,
+		Example: `  callgate servers export github --config callgate.yaml > github.json`,
+		Args:    cobra.ExactArgs(1),
 	}, func(_ context.Context, loaded *configs.Config, args []string) error {
 		chosen, err := chosenServers(loaded, args)
 		if err != nil {

@@ -19,32 +19,22 @@ func newServersAccept(e env) *cobra.Command {
 	c := e.WithConfig(&cobra.Command{
 		Use:   "accept SERVER [TOOL ...]",
 		Short: "Accept the current tool definitions of a server",
-		Long: `Ask a server for its tools and accept their definitions: those of all tools that the
-servers file allows, or of the named ones, as the server names them. One line for
-each tool says what changed (with --dry-run: would change). A tool that cannot be judged strictly is left out, with
-the reason; then the exit code is 1. A tool that its server no longer has is
-forgotten. If the configuration would not load with these tools, because two names
-are equal where dots are not allowed or because of a condition of the policy, nothing
-is accepted, and the exit code is 2.
+		Long: `Ask a server for its tools and accept the definitions of all that the servers file allows, or
+of the named TOOLs. A line for each says what changed, and if its schema was rewritten from
+another dialect. Tools that the server no longer has are forgotten. If the configuration
+would not load with the result (equal names where dots are not allowed, a condition of the
+policy), nothing is accepted, with exit code 2.
 
-Schemas in the words of other dialects are rewritten, and a line says so.
+A program starts only to be asked, after its command line was shown and you said yes on a
+terminal, or with --yes: look at it first in a folder that somebody else wrote.
 
-A program is started only to ask it for its tools, after its command line was shown
-and, on a terminal, after you have said yes (or with --yes). Look at the line first in
-a folder that somebody else wrote.
+--dry-run prints a digest of all definitions; --expect accepts only that, so that changes
+after your review are found. The digest at the end accepts the same on other gateways, each
+with a data_dir of its own. --from replaces all accepted tools of the server, without asking it.
 
-Nothing is ever accepted automatically. Review with --dry-run, which also prints a
-digest of all definitions; with --expect, only definitions with that digest are
-accepted, so that a server that changes them after your review is found. Every
-acceptance prints the digest at its end: use it to accept the same on other gateways,
-each of which has a data_dir of its own.
-
-With --from, the server is not asked: the definitions come from a file that servers
-export wrote on another gateway, and replace all that were accepted of the server.`,
+Exit code 1: a tool that cannot be judged strictly was left out, with the reason.`,
 		Example: `  callgate servers accept github --dry-run --config callgate.yaml
-  callgate servers accept github --expect 5f1c… --config callgate.yaml
-  callgate servers accept github search_repositories --config callgate.yaml
-  callgate servers accept github --from github.json --config callgate.yaml`,
+  callgate servers accept github search_repositories --expect 5f1c… --config callgate.yaml`,
 		Args: cobra.MinimumNArgs(1),
 	}, func(ctx context.Context, loaded *configs.Config, args []string) error {
 		chosen, err := chosenServers(loaded, args)
@@ -73,6 +63,6 @@ export wrote on another gateway, and replace all that were accepted of the serve
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "print what would change, and change nothing")
 	c.Flags().BoolVar(&yes, "yes", false, "start the server's program without asking")
 	c.Flags().Var(&digest, "expect", "accept only definitions with this `DIGEST`")
-	c.Flags().Var(&from, "from", "accept the definitions of this `FILE`, which export wrote; - is standard input")
+	c.Flags().Var(&from, "from", "accept the definitions in `FILE`, written by export (-: standard input)")
 	return c
 }

@@ -25,21 +25,15 @@ func newStop(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "stop --reason TEXT (--agent A | --tool T | …)",
 		Short: "Stop an agent, a tool, a principal, a project, a thread, or everything",
-		Long: `Stop calls and requests to models, at once: no call that agrees with all of the flags
-begins any more, and no model is asked for such a request. It holds until callgate
-resume, or for the time of --for, over restarts, and at every gateway that shares calls
-or limits on the same Redis.
+		Long: `Stop calls and requests to models that match all flags, at once: none begins any more. It holds
+until callgate resume or for the time of --for, over restarts, and at every gateway that
+shares calls or limits on the same Redis. What runs already is listed, not ended. Callers and
+models learn that the operator has stopped this, not why. Operators may stop and resume.
 
-What runs already is not ended: it is listed. Callers and models are told that the
-operator has stopped this, and not why. Operators may stop and resume; --key-file is
-your own key.
-
-The exit code is 0 when it is in force at every gateway, 1 when the gateway refuses, or
-another gateway has not confirmed within 3 seconds (it is in force all the same where
-it was confirmed), 2 for a mistake in the command, 3 when the gateway does not answer.`,
+Exit code 0: in force at every gateway. 1: refused, or another gateway has not confirmed
+within 3 seconds (those that have, obey). 3: the gateway does not answer.`,
 		Example: `  callgate stop --agent Analyst --reason "refunds twice"
-  callgate stop --tool github.* --for 1h --reason "their token leaked"
-  callgate stop --everything --reason "incident 12"`,
+  callgate stop --tool github.* --for 1h --reason "their token leaked"`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if body.Reason == "" {
@@ -69,15 +63,15 @@ it was confirmed), 2 for a mistake in the command, 3 when the gateway does not a
 		},
 	}
 	c.Flags().StringVar(&of.Agent, "agent", "", "calls for this `AGENT`")
-	c.Flags().StringVar(&body.Tool, "tool", "", "calls of this `TOOL`, or of all below a name: github.*")
+	c.Flags().StringVar(&body.Tool, "tool", "", "calls of this `TOOL`, or of all below github.*")
 	c.Flags().StringVar(&body.Principal, "principal", "", "calls of this `PRINCIPAL`")
 	c.Flags().StringVar(&of.Workspace, "workspace", "", "calls in this `WORKSPACE`")
-	c.Flags().StringVar(&of.Project, "project", "", "calls in this `PROJECT`, also as WORKSPACE/PROJECT")
-	c.Flags().StringVar(&body.Thread, "thread", "", "calls of this `THREAD`, and of those that came from it")
+	c.Flags().StringVar(&of.Project, "project", "", "calls in this `PROJECT` or WORKSPACE/PROJECT")
+	c.Flags().StringVar(&body.Thread, "thread", "", "calls of this `THREAD` and its descendants")
 	c.Flags().BoolVar(&body.Everything, "everything", false, "all calls, and all requests to models")
-	c.Flags().StringVar(&body.Reason, "reason", "", "why, in your `WORDS`, up to 500 characters; operators alone see it")
-	c.Flags().DurationVar(&span, "for", 0, "end it by itself after this `TIME`, such as 1h")
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, as the gateway gives it")
+	c.Flags().StringVar(&body.Reason, "reason", "", "why, in `WORDS`, up to 500 characters, for operators only")
+	c.Flags().DurationVar(&span, "for", 0, "end after this `TIME`: 1h")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return api.add(c)
 }
 
@@ -87,10 +81,9 @@ func newResume(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "resume ID",
 		Short: "Resume what was stopped",
-		Long: `End a stop. It does once that is in the audit log and on the disk; the other gateways
-follow within a second. The ids are those of callgate stops. What was refused meanwhile
-is not sent again.`,
-		Example: "  callgate stops\n  callgate resume stop_BQPJNL6W6O2C",
+		Long: `End a stop, by its id in callgate stops: once that is in the audit log and on disk; other
+gateways follow within a second. What was refused meanwhile is not sent again.`,
+		Example: "  callgate resume stop_BQPJNL6W6O2C",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := api.open(); err != nil {
@@ -99,7 +92,7 @@ is not sent again.`,
 			return api.act(c, http.MethodDelete, "/v1/stops/"+url.PathEscape(args[0]), nil, asJSON)
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, as the gateway gives it")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return api.add(c)
 }
 
@@ -109,7 +102,7 @@ func newStops(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "stops",
 		Short:   "List what operators have stopped",
-		Example: "  callgate stops\n  callgate stops --json | jq -r .id",
+		Example: "  callgate stops --json | jq -r .id",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := api.open(); err != nil {
@@ -142,7 +135,7 @@ func newStops(e env) *cobra.Command {
 			return table.Flush()
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print an object a line, as the gateway gives it")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, an object a line")
 	return api.add(c)
 }
 

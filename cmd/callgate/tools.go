@@ -39,6 +39,6 @@ func newToolsList(e env) *cobra.Command {
 		}
 		return table.Flush()
 	})
-	c.Flags().BoolVar(&asJSON, "json", false, "print one line of JSON for each tool")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, an object a line")
 	return c
 }

@@ -23,25 +23,18 @@ func newToolsGrammar(e env) *cobra.Command {
 	c := e.WithConfig(&cobra.Command{
 		Use:   "grammar [--agent A] [--project W/P] [--native]",
 		Short: "Print the JSON Schema of the accepted calls, for engines that constrain sampling",
-		Long: `Print the JSON Schema of the tool calls that the parser and the schemas of the tools
-accept. An engine that constrains sampling by it (llama-server, vLLM, SGLang, Ollama)
-lets a model write no other call.
+		Long: `Print the JSON Schema of the accepted calls, for engines that constrain sampling (llama-server,
+vLLM, SGLang, Ollama), so that a model can write no other.
 
-With --agent the schema has the tools that the policy ever allows this agent in the
-project, also where people are asked or a condition decides, and a call may name the
-agent. Without it, it has all tools. Conditions, limits and boundaries cannot be
-part of a schema: they are checked when the call is made.
+--agent limits it to tools that the policy ever allows the agent in the project, also where
+people are asked or a condition decides; a call may name the agent. --native describes
+{"name":…,"arguments":…} with the names of model APIs (web_search for web.search), instead of
+a completion, {"tool":{"name":…,"arguments":…}}.
 
-By default the schema is that of a whole completion, {"tool":{"name":…,"arguments":…}}.
-With --native it is that of the bare object {"name":…,"arguments":…}, with the names
-that the model APIs use (web_search for web.search).
-
-A schema cannot say that member names do not repeat, how long a number is, or how deep
-a call nests.`,
-		Example: `  callgate tools grammar --agent Analyst > calls.json
-  callgate tools grammar --agent Intern --project acme/alpha --native
-  callgate tools grammar --tool web.search --tool time.now`,
-		Args: cobra.NoArgs,
+Not expressed: conditions, limits, boundaries, repeated members, length of numbers, depth of
+nesting. They are checked when the call is made.`,
+		Example: `  callgate tools grammar --agent Intern --project acme/alpha --native > calls.json`,
+		Args:    cobra.NoArgs,
 	}, func(_ context.Context, loaded *configs.Config, _ []string) error {
 		if format != "json-schema" {
 			return fmt.Errorf("found the format %q; expected json-schema, which llama-server, vLLM, SGLang and Ollama take", format)
@@ -74,11 +67,11 @@ a call nests.`,
 		fmt.Fprintln(e.Stdout, b.String())
 		return nil
 	})
-	c.Flags().StringVar(&format, "format", "json-schema", "the `NOTATION`; json-schema is the only one")
+	c.Flags().StringVar(&format, "format", "json-schema", "the `NOTATION`: json-schema")
 	c.Flags().StringVar(&agent, "agent", "", "the `AGENT` whose calls these are (default: all tools)")
-	c.Flags().StringVar(&project, "project", "", "where, as `WORKSPACE/PROJECT` (default: the configuration's)")
-	c.Flags().StringArrayVar(&only, "tool", nil, "only this `TOOL`; may be repeated")
-	c.Flags().BoolVar(&native, "native", false, "the bare call of a model API instead of a completion")
+	c.Flags().StringVar(&project, "project", "", "the `WORKSPACE/PROJECT` (default: the configuration's)")
+	c.Flags().StringArrayVar(&only, "tool", nil, "only this `TOOL` (repeatable)")
+	c.Flags().BoolVar(&native, "native", false, "describe the bare call of a model API")
 	return c
 }
 

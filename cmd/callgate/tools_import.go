@@ -13,7 +13,14 @@ import (
 )
 
 func newToolsImport(e env) *cobra.Command {
-	return group("import", "Turn foreign tool definitions into a tool file", newImportMCP(e), newImportOpenAI(e), newImportAnthropic(e), newImportResponses(e), newImportOpenAPI(e), newImportACP(e))
+	parent := group("import", "Turn foreign tool definitions into a tool file", newImportMCP(e), newImportOpenAI(e), newImportAnthropic(e), newImportResponses(e), newImportOpenAPI(e), newImportACP(e))
+	parent.Long = `Turn foreign tool definitions into a tool file for registry.files, on standard output.
+
+Schemas in the words of other dialects are rewritten: an object that declares no members gets
+additionalProperties: true, a format that is not judged is left out. A tool that cannot be
+judged strictly is left out. Standard error names both, with the reason. Change the effects
+where you know better.`
+	return parent
 }
 
 func newImportMCP(e env) *cobra.Command {
@@ -22,16 +29,11 @@ func newImportMCP(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "mcp FILE|URL|-",
 		Short: "Import tools of the Model Context Protocol",
-		Long: `Read tool definitions as an MCP server lists them (a JSON array, an object with
-"tools", or the whole response) and print a tool file for registry.files.
+		Long: `Import the tools of an MCP server's list (a JSON array, an object with "tools", or a response)
+with effect once and run.type client; annotations are ignored. Hidden characters of
+descriptions become escapes; a tool with one elsewhere is left out.
 
-Every tool is imported with effect once and run.type client, whatever its
-annotations hint: change both where you know better. Schemas in the words of other
-dialects are rewritten (an object that declares no members gets
-additionalProperties: true, a format that is not judged is left out), which is said
-here. Characters of a description that cannot be seen are written out, as \u202e,
-and said; a tool that has one anywhere else is left out. A tool that cannot be
-judged strictly is left out, with the reason; then the exit code is 1.`,
+Exit code 1: a tool was left out.`,
 		Example: "  callgate tools import mcp tools.json > tools/imported.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -62,16 +64,12 @@ func newImportAnthropic(e env) *cobra.Command {
 	return newImportOfRequest(e, &cobra.Command{
 		Use:   "anthropic FILE|URL|-",
 		Short: "Import the tools of a request of Anthropic Messages",
-		Long: `Read the "tools" of a request to Anthropic's /v1/messages (the JSON array, or the
-whole request) and print a tool file for registry.files.
+		Long: `Import the "tools" of a request to Anthropic's /v1/messages (the array, or the whole request)
+with effect once and run.type client: the application runs them. Dated types that the application runs
+(bash_*, text_editor_*, memory_*, computer_* and the toolsets) get the API's schema; a member
+of a toolset is named computer.left_click. Tools that the provider runs are left out.
 
-Every tool is imported under its own name with effect once and run.type client:
-the application that sends the request runs it. Tools with a dated type that the
-application runs (bash_*, text_editor_*, memory_*, computer_* and the toolsets)
-get the schema that the API documents; a member of a toolset is named
-computer.left_click. Schemas in the words of other dialects are rewritten, which is
-said here. A tool that the provider runs, or that cannot be judged strictly, is left
-out, with the reason; then the exit code is 1.`,
+Exit code 1: a tool was left out.`,
 		Example: "  callgate tools import anthropic request.json > tools/imported.yaml",
 	}, toolimport.Anthropic)
 }
@@ -80,17 +78,13 @@ func newImportResponses(e env) *cobra.Command {
 	return newImportOfRequest(e, &cobra.Command{
 		Use:   "responses FILE|URL|-",
 		Short: "Import the tools of a request of OpenAI Responses",
-		Long: `Read the "tools" of a request to OpenAI's /v1/responses (the JSON array, or the whole
-request, with the items additional_tools of its input) and print a tool file for
-registry.files.
+		Long: `Import the "tools" of a request to OpenAI's /v1/responses (the array, or the whole request,
+with additional_tools of its input) with effect once and run.type client: the application
+runs them. Tools of a namespace are named NAMESPACE.NAME. A custom tool has one argument,
+input, a text, whose grammar is not checked. shell, local_shell, apply_patch and computer get
+the API's schema. Tools that the provider runs are left out.
 
-Every tool is imported under its own name with effect once and run.type client:
-the application that sends the request runs it. The tools of a namespace are
-named NAMESPACE.NAME. A custom tool has one argument, input, a text: its grammar
-is not checked. shell, local_shell, apply_patch and computer get the schema of
-their calls. Schemas in the words of other dialects are rewritten, which is said
-here. A tool that the provider runs, or that cannot be judged strictly, is left
-out, with the reason; then the exit code is 1.`,
+Exit code 1: a tool was left out.`,
 		Example: "  callgate tools import responses request.json > tools/imported.yaml",
 	}, toolimport.Responses)
 }
@@ -99,15 +93,11 @@ func newImportOpenAI(e env) *cobra.Command {
 	return newImportOfRequest(e, &cobra.Command{
 		Use:   "openai FILE|URL|-",
 		Short: "Import the tools of a chat completions request",
-		Long: `Read the "tools" of an OpenAI chat completions request (the JSON array, or the
-whole request) and print a tool file for registry.files.
+		Long: `Import the "tools" of a chat completions request (the array, or the whole request) with effect
+once and run.type client: the application runs them. Absent parameters are no arguments;
+strict is not needed. Custom tools are left out.
 
-Every tool is imported under its own name with effect once and run.type client:
-the application that sends the request runs it. Parameters that are absent are no
-arguments, and strict is not needed: every tool is judged strictly. An object that
-declares no members gets additionalProperties: true, and schemas in the words of
-other dialects are rewritten, which is said here. A tool that cannot be judged strictly, such as a custom tool, is
-left out, with the reason; then the exit code is 1.`,
+Exit code 1: a tool was left out.`,
 		Example: "  callgate tools import openai request.json > tools/imported.yaml",
 	}, toolimport.OpenAI)
 }
@@ -119,29 +109,23 @@ func newImportOpenAPI(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "openapi FILE|URL|-",
 		Short: "Import the operations of an OpenAPI document",
-		Long: `Read an OpenAPI 3 document (JSON or YAML) and print a tool file for
-registry.files: one tool of run.type http for each operation, whose arguments are
-the parameters of the operation and, as one argument, its JSON body.
+		Long: `Import the operations of an OpenAPI 3 document (JSON or YAML) as tools of run.type http. The
+arguments are the parameters and, as one argument, the JSON body. The name is the
+operationId, or method and path. GET and HEAD are read, PUT and DELETE idempotent, others once:
+change it where you know better.
 
-A tool is named by the operation's operationId, or by its method and path. GET and
-HEAD get the effect read, PUT and DELETE idempotent, every other method once:
-change it where you know better. Where the document states no server, several, or
-one without a host, choose it with --url.
+A document may be a file, a URL (https, or this machine), or found at a running server with
+--server. Servers that it states are relative to where it was found; --url states one where
+it has none, several, or one without a host. Its digest is printed.
 
-A document may be fetched from a URL, over https or from this machine, or found at a
-running server by --server, which tries the usual places. Servers that the document
-states are relative to where it was found. Its digest is printed.
+--operation, --tag, --path and --only choose operations that fit all of them; in paths, * is a
+segment or part of it, /** all below. A value that fits nothing is an error.
 
---operation, --tag, --path and --only choose operations: one is imported where each
-option that is given fits it. In a pattern of paths * stands for a segment, or a part
-of it, and /** at the end for all below. A value that fits nothing is an error.
+Left out, with the reason: bodies that are not JSON, cookies, parameters that are objects,
+references to other files. A credential is never an argument: --credential names its place,
+and tools send it as the document says; without it, a note says what to write.
 
-An operation without a strict form is left out, with the reason: forms and other bodies that
-are not JSON, cookies, parameters that are objects, references to other files.
-Then the exit code is 1. A credential is never an argument. --credential names the
-place of the one that the operations ask for, and their tools get it as
-run.credential, in the header that the document says; without it a note says what
-to write.`,
+Exit code 1: a tool was left out.`,
 		Example: "  callgate tools import openapi --prefix pets. petstore.yaml > tools/pets.yaml",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -173,12 +157,12 @@ to write.`,
 		},
 	}
 	c.Flags().StringVar(&o.Prefix, "prefix", "", "a `PREFIX` for every name, such as pets.")
-	c.Flags().StringVar(&o.URL, "url", "", "the `URL` of the server, instead of the document's")
-	c.Flags().StringSliceVar(&o.Addresses, "addresses", nil, "`ADDRESSES` or prefixes that the tools may connect to; public ones by default")
-	c.Flags().StringArrayVar(&o.Credentials, "credential", nil, "the `PLACE` of the credential that operations ask for: env:NAME or file:PATH, or SCHEME=env:NAME for one security scheme (repeatable)")
-	c.Flags().StringArrayVar(&o.Operations, "operation", nil, "import the operation with this `ID` (repeatable)")
-	c.Flags().StringArrayVar(&o.Tags, "tag", nil, "import the operations with this `TAG` (repeatable)")
-	c.Flags().StringArrayVar(&o.Paths, "path", nil, "import the operations of paths that match this `PATTERN`, such as /pets/** (repeatable)")
+	c.Flags().StringVar(&o.URL, "url", "", "the `URL` of the server (default: the document's)")
+	c.Flags().StringSliceVar(&o.Addresses, "addresses", nil, "`ADDRESSES` or prefixes that tools may connect to (default: public ones)")
+	c.Flags().StringArrayVar(&o.Credentials, "credential", nil, "the `PLACE` of the credential: env:NAME or file:PATH, or SCHEME=PLACE for one security scheme (repeatable)")
+	c.Flags().StringArrayVar(&o.Operations, "operation", nil, "the operation with this `ID` (repeatable)")
+	c.Flags().StringArrayVar(&o.Tags, "tag", nil, "operations with this `TAG` (repeatable)")
+	c.Flags().StringArrayVar(&o.Paths, "path", nil, "operations of paths that match this `PATTERN`: /pets/** (repeatable)")
 	c.Flags().StringVar(&server, "server", "", "find the document at the `URL` of a running server")
 	flags.add(c)
 	completeChoices(e, c)
@@ -189,13 +173,10 @@ func newImportACP(e env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "acp",
 		Short: "Print the tools of the Agent Client Protocol",
-		Long: `Print a tool file for registry.files with the tools that an editor offers to agents:
-acp.fs.read, acp.fs.write and acp.terminal.create, which the editor runs (run.type
-acp), and acp.permission.KIND, as which the permissions are judged that an agent
-behind "callgate acp -- COMMAND" asks for.
-
-The protocol fixes them, so no file is read. Change descriptions, schemas and
-effects in the printed file as you need them.`,
+		Long: `Print a tool file with the tools that an editor offers to agents (acp.fs.read, acp.fs.write,
+acp.terminal.create, which the editor runs) and acp.permission.KIND, as which "callgate acp
+-- COMMAND" judges permissions. The protocol fixes them; change descriptions, schemas and
+effects as you need.`,
 		Example: "  callgate tools import acp > tools/acp.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

@@ -19,8 +19,8 @@ type importFlags struct {
 
 // add adds the flags to a command.
 func (o *importFlags) add(c *cobra.Command) {
-	c.Flags().StringArrayVar(&o.only, "only", nil, "import the tools whose names match this `PATTERN`, such as web.* (repeatable)")
-	c.Flags().Var(&o.notes, "notes", "print changes and omissions in this `WAY`: grouped by kind, or all")
+	c.Flags().StringArrayVar(&o.only, "only", nil, "only tools whose names match this `PATTERN`: web.* (repeatable)")
+	c.Flags().Var(&o.notes, "notes", "print changes and omissions this `WAY`: grouped or all")
 	c.Flags().BoolVarP(&o.notes.all, "verbose", "v", false, "the same as --notes all")
 	// Flags that were just added can be completed.
 	_ = c.RegisterFlagCompletionFunc("notes", cobra.FixedCompletions([]string{"grouped", "all"}, cobra.ShellCompDirectiveNoFileComp))

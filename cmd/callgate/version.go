@@ -20,8 +20,8 @@ func newVersion(e env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Long: `Prints the version, the commit and its time, the version of Go, and the platform.
-Commit and time are left out where the build does not know them, as after go install.`,
+		Long: `Print the version, the commit and its time, if the build knows them (not after go install),
+the version of Go, and the platform.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return printVersion(e) },
 	}
