@@ -62,7 +62,7 @@ func TestConformanceCitesTests(t *testing.T) {
 	}
 }
 
-// rowsOf are the rows of docs/conformance.md whose first cell holds ids of a protocol, by their
+// rowsOf are the rows of docs/conformance.md that begin with ids of a protocol, by their
 // numbers. An id with two rows is an error.
 func rowsOf(t *testing.T, protocol string) map[string]string {
 	t.Helper()
@@ -72,7 +72,7 @@ func rowsOf(t *testing.T, protocol string) map[string]string {
 	}
 	rows := map[string]string{}
 	for line := range strings.Lines(string(page)) {
-		first, rest, _ := strings.Cut(strings.TrimPrefix(line, "| "), " |")
+		first, rest, _ := strings.Cut(strings.TrimPrefix(line, "- **"), "** ")
 		if !strings.HasPrefix(first, protocol+"-") {
 			continue
 		}

@@ -148,7 +148,7 @@ func TestFailureBehaviourIsTested(t *testing.T) {
 		if row.row != i+1 {
 			t.Errorf("row %d stands where %d belongs", row.row, i+1)
 		}
-		if !strings.Contains(string(page), fmt.Sprintf("\n| %d |", row.row)) {
+		if !strings.Contains(string(page), fmt.Sprintf("\n- **%d** ", row.row)) {
 			t.Errorf("the page has no row %d: %s", row.row, row.fault)
 		}
 		for _, test := range row.tests {
