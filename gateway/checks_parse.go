@@ -18,7 +18,7 @@ func readInput(_ context.Context, c *Call) error {
 		c.parsed = parser.ParseArguments(n.Arguments, c.input.Truncated, c.output())
 		c.parsed.Name, c.parsed.HasName, c.parsed.NameOffset = n.Name, true, -1
 	case c.input.Output != nil:
-		c.parsed = parser.ParseStructured(c.input.Completion, c.input.Truncated, c.output())
+		c.parsed = parser.ParseStructured(c.input.Completion, c.input.Truncated, c.input.Partial, c.output())
 	default:
 		c.parsed = parser.Parse(c.input.Completion, c.input.Truncated, c.output())
 	}

@@ -60,7 +60,7 @@ func checkText(ctx context.Context, c *Call) error {
 
 // isStillOutput reports whether the JSON of an answer is by its schema as hooks have left it.
 func (c *Call) isStillOutput() bool {
-	left := parser.ParseStructured(c.parsed.Text, false, c.output())
+	left := parser.ParseStructured(c.parsed.Text, false, false, c.output())
 	return left.JSON != nil && violations.OfOutput(c.input.Output, left.JSON, left.JSONOffset) == nil
 }
 

@@ -91,8 +91,9 @@ type Input struct {
 	TextOnly bool
 	Native   *NativeCall
 	// Output is the schema of the JSON that the completion is asked to be, where it is no call; nil: it is asked for
-	// none. It is judged where the completion is whole, and where what was cut off is whole JSON all the same.
-	Output *schema.Schema
+	// none. With Partial, a completion that is no whole JSON passes as a text.
+	Output  *schema.Schema
+	Partial bool
 	// Truncated says that the completion was cut off: by its finish reason, or
 	// because its stream broke.
 	Truncated bool

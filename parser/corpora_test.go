@@ -31,7 +31,7 @@ func TestRealOutputs(t *testing.T) {
 				t.Errorf("%s: a call", o.ID)
 			}
 			verdicts[got]++
-			asked, _ := verdict(parser.ParseStructured([]byte(o.Raw), false, parser.Options{TextOnly: true}))
+			asked, _ := verdict(parser.ParseStructured([]byte(o.Raw), false, false, parser.Options{TextOnly: true}))
 			whole := json.Valid([]byte(o.Raw)) && got != "duplicate_key"
 			if called := asked == "mixed_output"; whole && !called && asked != "text" || !whole && asked == "text" { // it may have the form of a call
 				t.Errorf("%s: where JSON is asked for, it is %s", o.ID, asked)
@@ -98,7 +98,7 @@ func TestMalformedLLMJSON(t *testing.T) {
 	for _, b := range all {
 		in := []byte(`{"tool":{"name":"a","arguments":{"v":` + b.Raw + `}}}`)
 		got, _ := verdict(parser.Parse(in, false, parser.Options{}))
-		asked, _ := verdict(parser.ParseStructured([]byte(b.Raw), false, parser.Options{TextOnly: true}))
+		asked, _ := verdict(parser.ParseStructured([]byte(b.Raw), false, false, parser.Options{TextOnly: true}))
 		if (asked == "text") != (b.StrictJSON == "valid") {
 			t.Errorf("%d: where JSON is asked for, %q is %s; want %s", b.ID, b.Raw, asked, b.StrictJSON)
 		}

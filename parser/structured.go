@@ -13,9 +13,9 @@ import (
 // A call stays a call. Where calls come as text, an object with a member "tool" is judged as Parse does, and so is an
 // array of calls. Where they come natively, an object is refused whose own members hold what Options.NativeText says.
 //
-// With truncated, the beginning of a value passes as a text, and so does what is no JSON; JSON is nil then. A value
-// that is whole by then is judged.
-func ParseStructured(completion []byte, truncated bool, options Options) Result {
+// With partial, the beginning of a value passes as a text, and so does what is no JSON; JSON is nil then. A value
+// that is whole by then is judged. Calls are refused with truncated, as Parse does.
+func ParseStructured(completion []byte, truncated, partial bool, options Options) Result {
 	o := options.withDefaults()
 	in := input{window: completion[:min(len(completion), o.MaxBytes+lookahead)], length: len(completion), max: o.MaxBytes}
 	r := reader{b: in.window, i: SkipSpace(in.window, 0), maxDepth: o.MaxDepth}
@@ -59,10 +59,10 @@ func ParseStructured(completion []byte, truncated bool, options Options) Result 
 	switch {
 	case f == nil:
 		return Result{Kind: Text, Text: completion, JSON: body, JSONOffset: start}
-	case truncated && f != called && !in.over() && f.ended && f.code == refusal.MalformedJSON:
+	case partial && f != called && !in.over() && f.ended && f.code == refusal.MalformedJSON:
 		return Result{Kind: Text, Text: completion}
-	case truncated && open != '{' && open != '[':
-		return Parse(completion, true, options)
+	case partial && open != '{' && open != '[':
+		return Parse(completion, truncated, options)
 	}
 	return Result{Refusal: f.ofStructured(in, o)}
 }

@@ -52,7 +52,7 @@ func TestParseStructured(t *testing.T) {
 	} {
 		o := parser.Options{MaxBytes: 64, MaxDepth: 8}
 		judge := func(truncated bool) string {
-			r := parser.ParseStructured([]byte(c.in), truncated, o)
+			r := parser.ParseStructured([]byte(c.in), truncated, truncated, o)
 			kind, offset := verdict(r)
 			switch {
 			case kind == "text" && r.JSON == nil:
@@ -92,7 +92,7 @@ func FuzzParseStructured(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, in []byte, textOnly bool) {
 		o := parser.Options{MaxBytes: 256, MaxDepth: 8, TextOnly: textOnly}
-		r := parser.ParseStructured(in, false, o)
+		r := parser.ParseStructured(in, false, false, o)
 		if r.JSON == nil {
 			if r.Kind == parser.Text {
 				t.Fatalf("%q is text, and no JSON", in)
@@ -103,7 +103,7 @@ func FuzzParseStructured(f *testing.F) {
 			t.Fatalf("%q: found %+v", in, r)
 		}
 		for n := r.JSONOffset + 1; n < r.JSONOffset+len(r.JSON); n++ {
-			cut := parser.ParseStructured(in[:n], true, o)
+			cut := parser.ParseStructured(in[:n], true, true, o)
 			if code := cut.Refusal; code != nil && code.Code != "invalid_utf8" { // within a character
 				t.Fatalf("%q, cut off: %v", in[:n], code)
 			}

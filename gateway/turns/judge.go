@@ -1,10 +1,13 @@
 package turns
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/violations"
 	"github.com/callgate/callgate/internal/rawjson"
+	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream"
 )
@@ -85,7 +88,8 @@ func (x *exchange) divide(a *Answer) division {
 	cut := a.End == Open || a.End == Cut
 	called := native && len(calls) > 0
 	a.dropped = called && rules.NativeProse == upstream.Drop
-	if refused := a.text(Refusal); len(refused) > 0 {
+	refused := a.text(Refusal)
+	if len(refused) > 0 {
 		in.beside = append(in.beside, gateway.Input{Completion: refused, TextOnly: true, Truncated: cut})
 		in.refuseCalls = refusal.New(refusal.MixedOutput, "The answer refuses and calls a tool at once. Do one of them.")
 	}
@@ -103,10 +107,11 @@ func (x *exchange) divide(a *Answer) division {
 	text := a.text(Text)
 	switch alone := len(in.beside) == 0 && !called; {
 	case a.dropped:
-	case !IsBlank(text) || alone && (a.needsText() || x.output != nil && !a.unfinished()):
+	case !IsBlank(text) || alone && (a.needsText() || x.output != nil && !a.Partial):
 		in.text = &gateway.Input{Completion: text, TextOnly: native, Truncated: cut}
-		if x.output != nil && !called && len(in.beside) == 0 {
-			in.text.Output, in.text.Truncated = x.output, a.unfinished()
+		if x.output != nil && !called {
+			in.text.Output, in.text.Partial = x.output, a.Partial || len(refused) > 0
+			in.refuseCalls = cmp.Or(in.refuseCalls, x.unlikeOutput(text))
 		}
 	case alone:
 		in.beside = append(in.beside, gateway.Input{Completion: []byte(NoText), TextOnly: true, Truncated: cut})
@@ -124,6 +129,21 @@ func (x *exchange) divide(a *Answer) division {
 	}
 	in.fault = x.misfit(a, len(calls), in.text != nil || spoken != nil)
 	return in
+}
+
+// unlikeOutput returns the refusal of a text that is not by the schema of the answer, where it would be the answer also if
+// it is a call: an application that named no tools gets the text.
+func (x *exchange) unlikeOutput(text []byte) *refusal.Error {
+	if !x.CallsAreText() || x.Mode != gateway.ModeEnforce || x.Offer.wires != nil {
+		return nil
+	}
+	o := x.options.Executor.ParserOptions()
+	o.TextOnly, o.NativeText = true, parser.AllowAny
+	read := parser.ParseStructured(text, false, false, o)
+	if read.JSON == nil {
+		return nil // no call either
+	}
+	return refusal.From(refusal.Schema, violations.OfOutput(x.output, read.JSON, read.JSONOffset))
 }
 
 // misfit returns the refusal of an answer whose parts do not fit together.

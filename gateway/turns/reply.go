@@ -127,6 +127,8 @@ type Answer struct {
 	// Others says that it holds what a text is not needed beside, such as a picture. A part that the provider acts
 	// on is such as well.
 	Others bool
+	// Partial says that the reason names why the text may be a part: it was cut or filtered, or is to go on.
+	Partial bool
 	// Fault refuses the answer where it has calls: they cannot be told apart.
 	Fault *refusal.Error
 	// RefuseCalls refuses its calls: the end does not say that they are whole.

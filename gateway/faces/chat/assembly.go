@@ -240,7 +240,7 @@ func (c *choice) startCall(p *callPiece, whole bool) (*call, error) {
 // settle gives the answer what was put together of its pieces.
 func (r *reader) settle(c *choice) {
 	a := &c.answer
-	a.Reason, a.End = c.finish.reason, endOf(c.finish.reason)
+	a.Reason, a.End, a.Partial = c.finish.reason, endOf(c.finish.reason), parser.Truncates(c.finish.reason)
 	if a.End == turns.Cut && !parser.Truncates(a.Reason) {
 		a.RefuseCalls = refusal.New(refusal.TruncatedOutput, "The answer ended with the finish_reason "+a.Reason+", which does not say that its calls are complete; none of them was executed. Send the whole call again.")
 	}

@@ -87,7 +87,8 @@ func (r *reader) End() error {
 		return fmt.Errorf("%w without its terminal event", turns.ErrIncomplete)
 	}
 	a := &r.answer
-	if pending := a.Reason == "queued" || a.Reason == "in_progress"; pending && (!r.background || len(r.items) > 0) {
+	pending := a.Reason == "queued" || a.Reason == "in_progress"
+	if pending && (!r.background || len(r.items) > 0) {
 		return fmt.Errorf("%w: an answer with the status %s", turns.ErrIncomplete, a.Reason)
 	}
 	a.Parts, a.End = a.Parts[:0], turns.Done
@@ -126,6 +127,7 @@ func (r *reader) End() error {
 	default:
 		a.End = turns.Cut
 	}
+	a.Partial = pending || a.Reason == "incomplete"
 	return nil
 }
 

@@ -121,7 +121,7 @@ func (r *reader) member(m rawjson.Member, data []byte) error {
 		ok = r.open != nil && string(m.Value) == "true"
 		r.stop()
 	case "end":
-		r.answer.Reason, r.answer.End = text, ends[text]
+		r.answer.Reason, r.answer.End, r.answer.Partial = text, ends[text], ends[text] == turns.Cut
 		ok = r.answer.End != turns.Open
 	case "usage":
 		in, out := turns.CountOf(m.Value, "in"), turns.CountOf(m.Value, "out")
