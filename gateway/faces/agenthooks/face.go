@@ -34,11 +34,11 @@ import (
 // Face answers requests. It is safe for concurrent use.
 type Face struct {
 	executor *calls.Executor
-	kept     verdicts
+	kept     *verdicts
 }
 
 // New returns the face of a kernel.
-func New(executor *calls.Executor) *Face { return &Face{executor: executor} }
+func New(executor *calls.Executor) *Face { return &Face{executor: executor, kept: newVerdicts()} }
 
 // Mount mounts the routes of the face.
 func (f *Face) Mount(d *server.Server) {
@@ -145,7 +145,7 @@ func (h *hooked) answer(ctx context.Context) (any, *refusal.Error) {
 		return nil, refusal.From(refusal.Request, refusal.AsCanceled(ctx, refusal.Request, err))
 	}
 	defer leave()
-	v := h.face.kept.get(key)
+	v, _ := h.face.kept.Get(key)
 	if h.hook.event == postToolUse || h.hook.event == postToolUseFailure {
 		return h.compare(ctx, v), nil
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/callgate/callgate/gateway/approvals"
+	"github.com/callgate/callgate/internal/ring"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -25,13 +26,16 @@ type verdict struct {
 // passed reports whether the call may have run.
 func (v *verdict) passed() bool { return v.refused == nil || v.question != nil }
 
-// verdicts are the last verdicts of this gateway on calls of hooks. The zero value has none.
+// verdicts are the last verdicts of this gateway on calls of hooks.
 type verdicts struct {
+	*ring.Ring[string, *verdict]
+
 	mu    sync.Mutex
-	of    map[string]*verdict
 	turns map[string]chan struct{} // closed at the end of the turn
-	order []string                 // a ring of the keys of of
-	next  int
+}
+
+func newVerdicts() *verdicts {
+	return &verdicts{Ring: ring.New[string, *verdict](maxVerdicts), turns: map[string]chan struct{}{}}
 }
 
 // enter waits for the turn of a request about the call of a key: there is one at a time. It fails where ctx ends before.
@@ -41,9 +45,6 @@ func (k *verdicts) enter(ctx context.Context, key string) (leave func(), err err
 		other, taken := k.turns[key]
 		if !taken {
 			mine := make(chan struct{})
-			if k.turns == nil {
-				k.turns = map[string]chan struct{}{}
-			}
 			k.turns[key] = mine
 			k.mu.Unlock()
 			return func() {
@@ -62,29 +63,9 @@ func (k *verdicts) enter(ctx context.Context, key string) (leave func(), err err
 	}
 }
 
-func (k *verdicts) get(key string) *verdict {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.of[key]
-}
-
-// put keeps a verdict under keys; the oldest ones go.
+// put keeps a verdict under keys.
 func (k *verdicts) put(v *verdict, keys ...string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.of == nil {
-		k.of = map[string]*verdict{}
-	}
 	for _, key := range keys {
-		if _, there := k.of[key]; !there {
-			if len(k.order) < maxVerdicts {
-				k.order = append(k.order, key)
-			} else {
-				delete(k.of, k.order[k.next])
-				k.order[k.next] = key
-				k.next = (k.next + 1) % maxVerdicts
-			}
-		}
-		k.of[key] = v
+		k.Put(key, v)
 	}
 }

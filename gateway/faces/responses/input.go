@@ -93,7 +93,7 @@ func (h *history) readItem(ctx context.Context, raw []byte, o rawjson.Object, pa
 		return as, nil
 	case kind == "item_reference":
 		id, _ := rawjson.String(o.Get("id"))
-		if _, own := h.run.ledger.find(h.run.Admission.Principal(), h.run.Route.Upstream, id); !own || rules.State != upstream.BindState {
+		if _, own := h.run.ledger.Get(owner{h.run.Admission.Principal(), h.run.Route.Upstream, id}); !own || rules.State != upstream.BindState {
 			return as, bad(param,
 				"An item that the provider keeps is not taken here: send the item itself, with \"store\": false. The operator "+
 					"can allow items of this caller's own responses by responses.state of the upstream.")

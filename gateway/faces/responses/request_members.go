@@ -60,7 +60,7 @@ func (d *dialogue) checkState() error {
 			"\"previous_response_id\" is not taken here: send all items as \"input\", with \"store\": false. The operator "+
 				"can allow it by responses.state of the upstream.")
 	}
-	own, known := d.ledger.find(d.Admission.Principal(), d.Route.Upstream, id)
+	own, known := d.ledger.Get(owner{d.Admission.Principal(), d.Route.Upstream, id})
 	if !known {
 		return bad("previous_response_id", "There is no such response of this caller here.") // as for one of another caller (RS-72)
 	}

@@ -285,10 +285,10 @@ func (w *writer) remember(id string) {
 		return
 	}
 	principal := w.Admission.Principal()
-	w.ledger.add(principal, w.Route.Upstream, id, w.reply.ID)
+	w.ledger.Put(owner{principal, w.Route.Upstream, id}, w.reply.ID)
 	for _, it := range w.reader.items {
 		if it.id != "" {
-			w.ledger.add(principal, w.Route.Upstream, it.id, it.id)
+			w.ledger.Put(owner{principal, w.Route.Upstream, it.id}, it.id)
 		}
 	}
 }
