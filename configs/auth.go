@@ -6,8 +6,10 @@ import (
 	"slices"
 
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/configs/toolfile"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/internal/netx"
+	"github.com/callgate/callgate/tool"
 )
 
 // checkAuth checks the rules of authentication. The keys are made in every mode: a process
@@ -50,6 +52,18 @@ func (l *loader) checkAuth(root document.Node, c *Config) {
 		root.At("/principals").Fail("%v", err) // the reader has refused what could be wrong
 	}
 	c.Keys = keys
+}
+
+// checkExchanges reports a tool that is called as its caller where no caller has a token.
+func checkExchanges(root document.Node, c *Config, entries []toolfile.Tool) {
+	i := slices.IndexFunc(entries, func(e toolfile.Tool) bool {
+		credential := e.Definition.Run.Credential
+		return credential != nil && credential.In == tool.InExchange
+	})
+	if i >= 0 && c.Auth.Mode != AuthJWT {
+		root.At("/auth/mode").Fail("found the tool %q, whose credential has in: exchange, and auth.mode %s; expected auth.mode jwt, since no other caller has a token to exchange, or another credential",
+			entries[i].Definition.Name, c.Auth.Mode)
+	}
 }
 
 // checkAdmin holds the rules of the admin listener: beyond loopback every request needs the

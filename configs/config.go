@@ -178,6 +178,7 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 	l.checkAuth(root, c)
 	l.checkStore(root, c)
 	l.checkCallbacks(root, c, entries)
+	checkExchanges(root, c, entries)
 	access, named := l.readPolicy(root, dir, c.PolicyFile)
 	if len(l.report.Faults) == 0 && toolfile.CheckDuplicates(&l.report, entries) {
 		c.Tools = toolfile.BuildRegistry(&l.report, entries, l.before)

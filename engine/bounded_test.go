@@ -27,6 +27,7 @@ func TestBounded(t *testing.T) {
 		"over HTTPS in capitals":               {tool.Run{Type: "http", URL: "HTTPS://a.example/"}, false},
 		"with a credential of the environment": {tool.Run{Type: "http", URL: "http://a.example/", Credential: tool.Bearer("env:KEY")}, true},
 		"with a credential in a file":          {tool.Run{Type: "http", URL: "http://a.example/", Credential: tool.Bearer("file:/key")}, false},
+		"as its caller":                        {tool.Run{Type: "http", URL: "http://a.example/", Credential: &tool.Credential{In: tool.InExchange, Secret: "env:KEY"}}, false},
 		"of a program":                         {tool.Run{Type: "mcp"}, false},
 		"of OXP":                               {tool.Run{Type: "oxp", URL: "http://a.example/"}, false},
 		"of the demonstration":                 {tool.Run{Type: "demo"}, false},

@@ -171,15 +171,15 @@ func (e *Engine) run(ctx context.Context, call tool.Call) (result tool.Result, r
 // its end closes the connection. With TLS a call may go over HTTP/2, where all calls to a
 // server wait for one connection, and closing a connection may wait for the server. Programs
 // and sessions may have other deadlines, and a file with a credential may be on a disk that
-// hangs.
+// hangs; a token for the caller comes from another server.
 func (e *Engine) Bounded(run tool.Run) bool {
-	return run.Type == "http" && strings.HasPrefix(run.URL, "http://") && !readsFile(run.Credential)
+	return run.Type == "http" && strings.HasPrefix(run.URL, "http://") && !fetches(run.Credential)
 }
 
-// readsFile reports whether a call itself reads a file for its credential: tokens are fetched, and
-// commands run, beside the calls that wait for them.
-func readsFile(c *tool.Credential) bool {
-	return c != nil && c.In != tool.InOAuth && slices.ContainsFunc(c.References(), func(r string) bool { return strings.HasPrefix(r, "file:") })
+// fetches reports whether a call itself reads a file for its credential, or exchanges its caller's token: other tokens
+// are fetched, and commands run, beside the calls that wait for them.
+func fetches(c *tool.Credential) bool {
+	return c != nil && c.In != tool.InOAuth && (c.In == tool.InExchange || slices.ContainsFunc(c.References(), func(r string) bool { return strings.HasPrefix(r, "file:") }))
 }
 
 // Authorization asks the server of a tool for the state of an authorization, at the

@@ -55,6 +55,7 @@ func (c *Call) task() tool.Call {
 		Arguments: c.parsed.Arguments, Typed: c.tool.HasOutputSchema(), Roots: c.project.Roots,
 		Thread: c.group(), Ancestors: c.ancestorGroups(), User: c.request.User, QuestionKinds: c.allowedQuestions(),
 	}
+	task.Caller = c.exchangedCaller()
 	if c.answers != nil {
 		task.State, task.Answers = c.answers.State, c.answers.ByName
 	}

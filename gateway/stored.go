@@ -107,6 +107,8 @@ func (o Door) Reapprove(c *Call) (Approved, error) {
 		return Approved{}, errors.New("its effect may not be had twice")
 	case c.tool == nil, c.kernel.withheld(c.parsed.Name, c.parsed.Name) != nil, !c.argumentsValid():
 		return Approved{}, errors.New("its tool is not what it was")
+	case c.runsAsCaller():
+		return Approved{}, errors.New("its tool is called as its caller, whose token is not kept")
 	case c.stored.Attempts >= maxDispatches:
 		return Approved{}, errors.New("it was dispatched too often")
 	}

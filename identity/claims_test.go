@@ -26,7 +26,7 @@ func TestUntil(t *testing.T) {
 		epoch.Unix() + 60: epoch.Add(60*time.Second + identity.DefaultClockSkew),
 		253402300799:      time.Unix(253402300799, 0), // the last second that a time in JSON can have
 	} {
-		if p := tokens.Authenticate(goodWith(i.URL, members{"exp": expires})); p == nil || !p.Until.Equal(want) {
+		if p := tokens.Authenticate(goodWith(i.URL, members{"exp": expires})); p == nil || !p.Until.Equal(want) || p.Expires.Unix() != expires {
 			t.Errorf("exp %d: %+v, expected %s", expires, p, want)
 		}
 	}

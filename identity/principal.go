@@ -21,4 +21,6 @@ type Principal struct {
 	HooksOnly bool
 	// Until is until when its credential is accepted; zero: nothing ends it by itself.
 	Until time.Time
+	// Expires is when the token that it was read from expires; zero: it was not read from one.
+	Expires time.Time
 }

@@ -212,6 +212,7 @@ func (t *TokenVerifier) claims(encoded string) (*Principal, Reason) {
 	if !ok || err != nil || expires == nil {
 		return nil, BadClaim
 	}
+	p.Expires = expires.Time
 	if p.Until = expires.Add(t.opts.ClockSkew); p.Until.Unix() > maxDate {
 		p.Until = time.Unix(maxDate, 0)
 	}

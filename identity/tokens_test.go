@@ -71,7 +71,7 @@ func TestTokensAccepted(t *testing.T) {
 			t.Errorf("%s: refused: %v", name, why.last(t))
 			continue
 		}
-		want.Until = p.Until // see TestUntil
+		want.Until, want.Expires = p.Until, p.Expires // see TestUntil
 		if fmt.Sprint(*p) != fmt.Sprint(want) {
 			t.Errorf("%s: %+v, want %+v", name, *p, want)
 		}

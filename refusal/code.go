@@ -118,6 +118,12 @@ const (
 	StoreUnavailable    Code = "store_unavailable"
 	CallInProgress      Code = "call_in_progress"
 	IdempotencyConflict Code = "idempotency_conflict"
+	// CredentialUnavailable means that the tool is called as its caller, and that the caller has no token, or one for
+	// which none is issued. CredentialExpired means that its token has ended or is about to, and StepUpRequired that
+	// the user must sign in again or consent to more.
+	CredentialUnavailable Code = "credential_unavailable"
+	CredentialExpired     Code = "credential_expired"
+	StepUpRequired        Code = "step_up_required"
 
 	InvalidResult  Code = "invalid_result"
 	ResultTooLarge Code = "result_too_large"
@@ -229,6 +235,10 @@ var codes = map[Code]row{
 	StoreUnavailable:    {http.StatusServiceUnavailable, Execute, "calls cannot be stored, so none is executed", lookAtStore},
 	CallInProgress:      {http.StatusConflict, Execute, "the same call is being executed", "nothing: its answer can be fetched by its id"},
 	IdempotencyConflict: {http.StatusConflict, Execute, "the key was used for another call", callerMends},
+
+	CredentialUnavailable: {http.StatusForbidden, Execute, "the tool is called as its caller, who has no token, or one for which the token endpoint issues none", "see the cause in the log: the caller must authenticate with a token of the issuer, and that must be accepted at the token endpoint of the tool's credential"},
+	CredentialExpired:     {http.StatusUnauthorized, Execute, "the tool is called as its caller, whose token has ended or is about to", "nothing: the application sends the call again with a new token"},
+	StepUpRequired:        {http.StatusForbidden, Execute, "the tool is called as its caller, and the user must sign in again or consent to more first", "see the cause in the log, and have the application sign the user in again with what that asks for"},
 
 	InvalidResult:  {http.StatusBadGateway, Wrap, "the tool's answer is not what its schema promises, or no JSON", lookAtTool},
 	ResultTooLarge: {http.StatusBadGateway, Wrap, "the tool's answer is longer than is allowed", "raise the limit of the tool or its server, or have the tool answer in parts"},

@@ -22,13 +22,20 @@ const (
 	maxTokenParameters = 16
 	maxTokenFetch      = time.Minute
 	minTokenFetch      = time.Millisecond
+	minExchangedAge    = time.Second
+	maxExchangedAge    = time.Hour
 )
 
 // credentialForms are those of tool.Credential; read only.
-var credentialForms = []string{tool.InBearer, tool.InHeader, tool.InBasic, tool.InOAuth}
+var credentialForms = []string{tool.InBearer, tool.InHeader, tool.InBasic, tool.InOAuth, tool.InExchange}
 
-// ownTokenParameters are those of a request for a token that no parameter may replace; read only.
-var ownTokenParameters = []string{"grant_type", "client_id", "client_secret", "scope"}
+// The parameters of a request for a token that no other may replace, and those of an exchange; read only.
+var (
+	ownTokenParameters    = []string{"grant_type", "client_id", "client_secret", "scope"}
+	ownExchangeParameters = []string{
+		"subject_token", "subject_token_type", "actor_token", "actor_token_type", "requested_token_type", "assertion", "requested_token_use",
+	}
+)
 
 // checkCredential reports the faults of a credential. A message never holds a reference: it may be
 // a secret by mistake.
@@ -46,6 +53,9 @@ func checkCredential(r *tool.Run, remote bool, report func(string, ...string)) {
 		return
 	case !remote && r.Type != "http":
 		fail("found a credential; expected none with the type " + lexical.Quote(r.Type))
+		return
+	case c.In == tool.InExchange && r.Type != "http":
+		fail("found in: exchange with the type "+lexical.Quote(r.Type)+"; expected the type \"http\", the only one that calls a tool as its caller, or another credential", "in")
 		return
 	}
 	checkOneOf(fail, c.In, credentialForms, "in")
@@ -68,8 +78,8 @@ func checkCredential(r *tool.Run, remote bool, report func(string, ...string)) {
 		if !tool.IsReference(c.User) && (c.User == "" || strings.Contains(c.User, ":") || !within(c.User)) {
 			fail("found no user, or one with a colon or control characters; expected a name, or env:NAME or file:PATH (RFC 7617)", "user")
 		}
-	case tool.InOAuth:
-		checkOAuth(c.OAuth, fail)
+	case tool.InOAuth, tool.InExchange:
+		checkOAuth(c, fail)
 	}
 }
 
@@ -91,10 +101,15 @@ func checkCredentialHeader(c *tool.Credential, fail func(string, ...string)) {
 }
 
 // checkOAuth reports the faults of the settings of a client of OAuth.
-func checkOAuth(o *tool.OAuth, fail func(string, ...string)) {
+func checkOAuth(c *tool.Credential, fail func(string, ...string)) {
+	o, own := c.OAuth, ownTokenParameters
 	if o == nil {
 		fail("found no token_url; expected token_url, client_id and client_secret")
 		return
+	}
+	if c.In == tool.InExchange {
+		own = append(slices.Clone(own), ownExchangeParameters...)
+		checkExchange(o, fail)
 	}
 	if problem := checkURL(o.TokenURL); problem != "" {
 		fail(problem, "token_url")
@@ -117,7 +132,7 @@ func checkOAuth(o *tool.OAuth, fail func(string, ...string)) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Parameters)) {
 		switch {
-		case slices.Contains(ownTokenParameters, name):
+		case slices.Contains(own, name):
 			fail(fmt.Sprintf("found the parameter %s, which has a key of its own or is always the same; expected another", lexical.Quote(name)), "parameters", name)
 		case name == "" || !within(name) || !within(o.Parameters[name]):
 			fail(fmt.Sprintf("found a parameter with control characters, without a name, or of more than %d bytes", maxCredentialText), "parameters", name)
@@ -127,4 +142,47 @@ func checkOAuth(o *tool.OAuth, fail func(string, ...string)) {
 	if o.Timeout != 0 && (o.Timeout < minTokenFetch || o.Timeout > maxTokenFetch) {
 		fail(fmt.Sprintf("found %s; expected %s to %s", o.Timeout, minTokenFetch, maxTokenFetch), "timeout")
 	}
+}
+
+// checkExchange reports the faults of what is said of an exchange alone.
+func checkExchange(o *tool.OAuth, fail func(string, ...string)) {
+	checkOneOf(fail, o.Grant, []string{tool.GrantTokenExchange, tool.GrantJWTBearer, tool.GrantEntraOBO}, "grant")
+	if o.SubjectType != "" && o.Grant != tool.GrantTokenExchange {
+		fail("found subject_type with the grant "+lexical.Quote(o.Grant)+"; expected it with token_exchange alone: others send the token as an assertion", "subject_type")
+	}
+	if o.Grant == tool.GrantEntraOBO {
+		checkEntra(o, fail)
+	}
+	if o.MaxAge != 0 && (o.MaxAge < minExchangedAge || o.MaxAge > maxExchangedAge) {
+		fail(fmt.Sprintf("found %s; expected %s to %s", o.MaxAge, minExchangedAge, maxExchangedAge), "max_age")
+	}
+}
+
+// checkEntra reports what Entra does not take. The scopes name the resource that the token is for, which nothing else
+// does, and are either all that the user has consented to, or some of it.
+func checkEntra(o *tool.OAuth, fail func(string, ...string)) {
+	for _, name := range []string{"audience", "resource"} {
+		if _, there := o.Parameters[name]; there {
+			fail("found "+name+" with the grant entra_obo; expected scopes alone, which say whom the token is for", "parameters")
+		}
+	}
+	const expected = "expected the resource and /.default, such as api://orders/.default, or scopes of one resource, each with the resource before it"
+	if len(o.Scopes) == 0 {
+		fail("found no scopes with the grant entra_obo; "+expected, "scopes")
+		return
+	}
+	resource, _ := cutScope(o.Scopes[0])
+	for i, scope := range o.Scopes {
+		if of, name := cutScope(scope); of == "" || of != resource || name == "" || name == ".default" && len(o.Scopes) > 1 {
+			fail("found "+lexical.Quote(scope)+"; "+expected, "scopes", fmt.Sprint(i))
+		}
+	}
+}
+
+// cutScope cuts a scope into its resource and its name; without a resource that is empty.
+func cutScope(scope string) (resource, name string) {
+	if at := strings.LastIndexByte(scope, '/'); at >= 0 {
+		return scope[:at], scope[at+1:]
+	}
+	return "", scope
 }

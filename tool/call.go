@@ -23,6 +23,8 @@ type Call struct {
 	Thread    string
 	Ancestors []string
 	User      string
+	// Caller is who makes the call, where the credential exchanges its token; nil: it has none.
+	Caller *Caller
 	// Progress receives the tool's progress reports. If it is nil, none are requested.
 	// Calls to it never overlap, and end before Run returns. It must not block.
 	Progress func(Progress)

@@ -13,6 +13,15 @@ const (
 	InHeader = "header" // a header of any name
 	InBasic  = "basic"  // HTTP basic authentication (RFC 7617)
 	InOAuth  = "oauth2" // a token of the OAuth client credentials grant (RFC 6749, section 4.4)
+	// InExchange is a token for the caller itself, which the token endpoint issues for the caller's own.
+	InExchange = "exchange"
+)
+
+// The grants by which the token of a caller is exchanged.
+const (
+	GrantTokenExchange = "token_exchange" // RFC 8693
+	GrantJWTBearer     = "jwt_bearer"     // RFC 7523, section 2.1
+	GrantEntraOBO      = "entra_obo"      // the same with what Microsoft Entra asks for: on behalf of
 )
 
 // Credential is the credential that the server of a tool asks for. It holds references to secrets and never a
@@ -25,7 +34,7 @@ type Credential struct {
 	Name   string // of the header
 	Prefix string // before the secret in the header, such as "Token "
 	User   string // of basic: the name, or a reference to it
-	OAuth  *OAuth // of oauth2
+	OAuth  *OAuth // of oauth2 and exchange
 }
 
 // OAuth says where and how tokens are fetched.
@@ -38,6 +47,11 @@ type OAuth struct {
 	CAFile     string            // a reference to certificates for the token URL; empty: the system's
 	Addresses  []string          // that may be connected to; empty is public ones only
 	Timeout    time.Duration     // of one fetch; 0 is 10 s
+
+	// Of exchange alone:
+	Grant       string        // one of the grants
+	SubjectType string        // of token_exchange: what the caller's token is called, the end of its URN; "" is access_token
+	MaxAge      time.Duration // how long an issued token is used at most; 0 is 5 min
 }
 
 // Bearer is the credential of a bearer token.
@@ -76,7 +90,7 @@ func (c *Credential) Key() string {
 	}
 	parts := []string{c.In, c.Secret, c.Name, c.Prefix, c.User}
 	if o := c.OAuth; o != nil {
-		parts = append(parts, o.TokenURL, o.ClientID, o.CAFile, o.Timeout.String(), strings.Join(o.Scopes, " "), strings.Join(o.Addresses, " "))
+		parts = append(parts, o.TokenURL, o.ClientID, o.CAFile, o.Timeout.String(), strings.Join(o.Scopes, " "), strings.Join(o.Addresses, " "), o.Grant, o.SubjectType, o.MaxAge.String())
 		if o.InBody {
 			parts = append(parts, "body")
 		}

@@ -12,7 +12,10 @@ const whereKeysGo = "found a key in the query; expected in: header, basic or oau
 // ReadCredential reads what a server asks for: a reference to a secret, for Authorization: Bearer,
 // or a mapping that says how it is sent. It is nil if it is not valid. Messages never show values:
 // they may be secrets.
-func ReadCredential(n document.Node) *tool.Credential {
+func ReadCredential(n document.Node) *tool.Credential { return readCredential(n, false) }
+
+// readCredential reads a credential, or, where the tool may be called as its caller, what exchanges the token of that.
+func readCredential(n document.Node, exchanges bool) *tool.Credential {
 	before := n.Report.Count()
 	c := &tool.Credential{}
 	form := n.StringAt("in")
@@ -21,13 +24,18 @@ func ReadCredential(n document.Node) *tool.Credential {
 		c = tool.Bearer(readReference(n, "what the server asks for"))
 	case form == "query":
 		n.At("/in").Fail(whereKeysGo)
+	case form == tool.InExchange && !exchanges:
+		n.At("/in").Fail("found in: exchange; expected header, basic or oauth2, since this is used for all callers: only a tool file can have a tool called as its caller")
 	case form == tool.InBasic:
-		readFields(n, c, []string{"in", "user", "password"}, basicFields(c)...)
+		readFields(n, c, exchanges, []string{"in", "user", "password"}, basicFields(c)...)
 	case form == tool.InOAuth:
 		c.OAuth = &tool.OAuth{}
-		readFields(n, c, []string{"in", "token_url", "client_id", "client_secret"}, oauthFields(c)...)
+		readFields(n, c, exchanges, []string{"in", "token_url", "client_id", "client_secret"}, oauthFields(c)...)
+	case form == tool.InExchange:
+		c.OAuth = &tool.OAuth{}
+		readFields(n, c, exchanges, []string{"in", "grant", "token_url", "client_id", "client_secret"}, append(exchangeFields(c.OAuth), oauthFields(c)...)...)
 	default:
-		readFields(n, c, []string{"in", "name", "value"}, headerFields(c)...)
+		readFields(n, c, exchanges, []string{"in", "name", "value"}, headerFields(c)...)
 	}
 	if n.Report.Count() > before {
 		return nil
@@ -36,10 +44,26 @@ func ReadCredential(n document.Node) *tool.Credential {
 }
 
 // readFields reads a mapping of which some keys must be there.
-func readFields(n document.Node, c *tool.Credential, required []string, fields ...document.FieldReader) {
-	form := document.Choice("in", "how the credential is sent", &c.In, tool.InHeader, tool.InBasic, tool.InOAuth)
+func readFields(n document.Node, c *tool.Credential, exchanges bool, required []string, fields ...document.FieldReader) {
+	forms, expected := []string{tool.InHeader, tool.InBasic, tool.InOAuth}, "in: header with name and value, in: basic with user and password, or in: oauth2 with token_url, client_id and client_secret"
+	if exchanges {
+		forms = append(forms, tool.InExchange)
+	}
+	if n.StringAt("in") == tool.InExchange {
+		expected = "in: exchange with grant, token_url, client_id and client_secret"
+	}
+	form := document.Choice("in", "how the credential is sent", &c.In, forms...)
 	if n.Object(append([]document.FieldReader{form}, fields...)...) || n.Describing() {
-		n.Requires("found a credential without %s; expected in: header with name and value, in: basic with user and password, or in: oauth2 with token_url, client_id and client_secret", required...)
+		n.Requires("found a credential without %s; expected "+expected, required...)
+	}
+}
+
+// exchangeFields are those of a credential that exchanges the token of the caller, beside those of a client.
+func exchangeFields(o *tool.OAuth) []document.FieldReader {
+	return []document.FieldReader{
+		document.Choice("grant", "how the caller's token is exchanged", &o.Grant, tool.GrantTokenExchange, tool.GrantJWTBearer, tool.GrantEntraOBO),
+		document.Choice("subject_type", "what the caller's token is called", &o.SubjectType, "access_token", "id_token", "jwt"),
+		document.Duration("max_age", "how long an issued token is used", &o.MaxAge),
 	}
 }
 

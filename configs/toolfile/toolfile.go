@@ -98,7 +98,7 @@ func readTool(n document.Node) registry.Tool {
 			document.Text("tool", "the tool's name on its server", &t.Run.Tool),
 			document.Field("command", func(n document.Node) { n.ReadCommand(&t.Run.Command, &t.Run.Folder) }),
 			document.Field("env", func(n document.Node) { secret.ReadEnv(n, &t.Run.Env) }),
-			document.Field("credential", func(n document.Node) { t.Run.Credential = ReadCredential(n) }),
+			document.Field("credential", func(n document.Node) { t.Run.Credential = readCredential(n, true) }),
 			document.Duration("max_age", "how long the answer may take", &t.Run.MaxAge),
 			document.Texts("input_requests", "kinds of questions", &t.Run.InputRequests).Among(registry.InputRequests()...).Unique(),
 			document.Text("method", "a method of HTTP", &t.Run.Method).Among(registry.Methods()...),

@@ -85,7 +85,7 @@ func (s *sending) attempt() (result tool.Result, f *outbound.Failure) {
 	if err != nil {
 		return tool.Result{}, outbound.UnsentFailure(refuse.Unavailable("no request can be made of %s", call.Tool))
 	}
-	if err := s.out.Authorize(request, call.Run.Credential); err != nil {
+	if err := s.out.AuthorizeCall(request, call); err != nil {
 		return tool.Result{}, outbound.CredentialFailure(ctx, *call, err)
 	}
 	dispatched = true // until Send says otherwise: it may panic half-way
@@ -106,6 +106,8 @@ func (s *sending) attempt() (result tool.Result, f *outbound.Failure) {
 		return tool.Result{}, outbound.ConnectionFailure(ctx, *call, outbound.Origin(s.target), err, true)
 	case refused != nil:
 		return tool.Result{}, outbound.FinalFailure(refused)
+	case outbound.Repeats(result.Body, request, call.Run.Credential):
+		return tool.Result{}, outbound.FinalFailure(refuse.InvalidResult(*call, "it repeats the token that was issued for its caller"))
 	}
 	return result, nil
 }

@@ -22,6 +22,8 @@ type Client struct {
 	breakers *breakers
 	secrets  func(ctx context.Context, reference string) (string, error)
 	tokens   tokens
+	// exchanged are the tokens that were issued for callers.
+	exchanged exchanges
 }
 
 // Options are the settings of outbound requests. The zero value is usable and the
@@ -57,6 +59,7 @@ func New(options Options) *Client {
 	}
 	o := &Client{now: options.Now, pool: newPool(options), breakers: newBreakers(options.OnBreaker), secrets: options.ReadSecret}
 	o.tokens.client, o.tokens.all = o, map[string]*renew.Value[string]{}
+	o.exchanged.client, o.exchanged.all = o, map[exchangeKey]*exchange{}
 	return o
 }
 

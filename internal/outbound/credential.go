@@ -25,6 +25,26 @@ func (o *Client) Authorize(request *http.Request, c *tool.Credential) error {
 	if err != nil {
 		return err
 	}
+	return setCredential(request, c, value)
+}
+
+// AuthorizeCall is Authorize for the request of a call, whose caller's token may be exchanged for it.
+func (o *Client) AuthorizeCall(request *http.Request, call *tool.Call) error {
+	c := call.Run.Credential
+	if c == nil || c.In != tool.InExchange {
+		return o.Authorize(request, c)
+	}
+	if refused := refuse.WithoutToken(call.Tool, call.Caller, o.now()); refused != nil {
+		return refused
+	}
+	token, err := o.exchanged.get(request.Context(), c, call.Caller)
+	if err != nil {
+		return err
+	}
+	return setCredential(request, c, "Bearer "+token)
+}
+
+func setCredential(request *http.Request, c *tool.Credential, value string) error {
 	name := http.CanonicalHeaderKey(c.Header())
 	if _, taken := request.Header[name]; taken {
 		return errors.New("the request has the header of its credential already, so nothing was sent")
@@ -36,7 +56,10 @@ func (o *Client) Authorize(request *http.Request, c *tool.Credential) error {
 // Credential is the value of the header of a credential, and the texts in it that nobody else may see.
 // No error holds any of a secret or a token.
 func (o *Client) Credential(ctx context.Context, c *tool.Credential) (value string, secrets []string, err error) {
-	if c.In == tool.InOAuth {
+	switch c.In {
+	case tool.InExchange:
+		return "", nil, errors.New("its credential is for calls of an authenticated caller alone")
+	case tool.InOAuth:
 		token, err := o.tokens.get(ctx, c)
 		if err != nil {
 			return "", nil, err
@@ -96,8 +119,16 @@ func CredentialFailure(ctx context.Context, call tool.Call, err error) *Failure 
 
 // credentialRefusal refuses a call whose credential could not be had.
 func credentialRefusal(ctx context.Context, call tool.Call, err error) *refusal.Error {
-	var blocked *blockedError
+	var (
+		blocked *blockedError
+		refused *refusal.Error
+		caller  *callerError
+	)
 	switch {
+	case errors.As(err, &refused):
+		return refused
+	case errors.As(err, &caller):
+		return refuse.AsCaller(caller.code, "%s: %s", call.Tool, caller.reason)
 	case errors.As(err, &blocked):
 		return refuse.AddressBlocked("%s: its token was not fetched: %s", call.Tool, blocked.reason)
 	case ctx.Err() != nil:
@@ -120,6 +151,9 @@ func (o *Client) Rejected(request *http.Request, c *tool.Credential) bool {
 // ResponseFailure is the failure of an attempt that got a response other than 2xx. One of 401 to a
 // token that is no longer used may be tried again, as far as the effect of the call allows it.
 func (o *Client) ResponseFailure(call tool.Call, response *http.Response) *Failure {
+	if c := call.Run.Credential; c != nil && c.In == tool.InExchange {
+		return o.exchangedFailure(call, response)
+	}
 	f := o.StatusFailure(call, response.StatusCode, response.Header.Get("Retry-After"))
 	if response.StatusCode == http.StatusUnauthorized && o.Rejected(response.Request, call.Run.Credential) {
 		f.retry = true

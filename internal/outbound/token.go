@@ -74,52 +74,63 @@ func (t *tokens) get(ctx context.Context, c *tool.Credential) (string, error) {
 // reject drops a token that a server did not accept, and reports whether another may be.
 func (t *tokens) reject(c *tool.Credential, token string) bool { return t.of(c).Drop(token) }
 
-// fetch asks the token endpoint of a credential once. Its error holds nothing of a secret, and
-// nothing of the answer but a status and an error code of RFC 6749.
+// fetch fetches the token of a client.
 func (t *tokens) fetch(ctx context.Context, c *tool.Credential) (renew.Fetched[string], error) {
-	var none renew.Fetched[string]
-	o := c.OAuth
-	id, err := t.client.nameOrReference(ctx, o.ClientID)
+	token, err := t.client.fetchToken(ctx, c, url.Values{})
 	if err != nil {
-		return none, fmt.Errorf("the id of its client cannot be read: %w", err)
+		return renew.Fetched[string]{}, err
 	}
-	secret, err := t.client.Secret(ctx, c.Secret)
+	return t.client.timed(token), nil
+}
+
+// fetchToken asks the token endpoint of a credential once. grant has the parameters of a grant other than that of
+// client credentials. Its error holds nothing of a secret or of grant, and nothing of the answer but a status and an
+// error code; it is a *callerError where the token of a caller was not exchanged because of what that is.
+func (o *Client) fetchToken(ctx context.Context, c *tool.Credential, grant url.Values) (*oauth2.Token, error) {
+	settings := c.OAuth
+	id, err := o.nameOrReference(ctx, settings.ClientID)
 	if err != nil {
-		return none, fmt.Errorf("the secret of its client cannot be read: %w", err)
+		return nil, fmt.Errorf("the id of its client cannot be read: %w", err)
 	}
-	exchange, err := t.exchange(ctx, o)
+	secret, err := o.Secret(ctx, c.Secret)
 	if err != nil {
-		return none, err
+		return nil, fmt.Errorf("the secret of its client cannot be read: %w", err)
 	}
-	defer exchange.transport.CloseIdleConnections()
+	transport, err := o.tokenTransport(ctx, settings)
+	if err != nil {
+		return nil, err
+	}
+	defer transport.CloseIdleConnections()
 	config := clientcredentials.Config{
-		ClientID: id, ClientSecret: secret, TokenURL: o.TokenURL, Scopes: o.Scopes, EndpointParams: url.Values{}, AuthStyle: oauth2.AuthStyleInHeader,
+		ClientID: id, ClientSecret: secret, TokenURL: settings.TokenURL, Scopes: settings.Scopes, EndpointParams: grant, AuthStyle: oauth2.AuthStyleInHeader,
 	}
-	if o.InBody {
+	if settings.InBody {
 		config.AuthStyle = oauth2.AuthStyleInParams
 	}
-	for name, value := range o.Parameters {
+	for name, value := range settings.Parameters {
 		config.EndpointParams.Set(name, value)
 	}
 	client := &http.Client{
-		Transport:     exchange,
+		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	token, err := config.Token(context.WithValue(ctx, oauth2.HTTPClient, client))
-	if err != nil {
-		return none, describeTokenError(ctx, err)
-	}
+	var refused *oauth2.RetrieveError
 	switch {
+	case err != nil && c.In == tool.InExchange && errors.As(err, &refused) && notExchanged(refused) != nil:
+		return nil, notExchanged(refused)
+	case err != nil:
+		return nil, describeTokenError(ctx, err)
 	case token.TokenType != "" && token.Type() != "Bearer":
-		return none, refuse.Reason("its token endpoint issued a token of another type than bearer")
+		return nil, refuse.Reason("its token endpoint issued a token of another type than bearer")
 	case len(token.AccessToken) > maxToken || !ascii.IsVisible(token.AccessToken):
-		return none, refuse.Reason("its token endpoint issued a token that no header takes")
+		return nil, refuse.Reason("its token endpoint issued a token that no header takes")
 	}
-	return t.timed(token), nil
+	return token, nil
 }
 
 // timed is a token with the times by which it is used, by the client's clock.
-func (t *tokens) timed(token *oauth2.Token) renew.Fetched[string] {
+func (o *Client) timed(token *oauth2.Token) renew.Fetched[string] {
 	life := unknownLife
 	switch {
 	case !token.Expiry.IsZero():
@@ -127,7 +138,7 @@ func (t *tokens) timed(token *oauth2.Token) renew.Fetched[string] {
 	case token.Extra("expires_in") != nil: // zero
 		life = 0
 	}
-	now := t.client.now()
+	now := o.now()
 	return renew.Fetched[string]{
 		Value: token.AccessToken,
 		Renew: now.Add(life - min(tokenRenewal, life/4)),
@@ -158,18 +169,17 @@ func describeTokenError(ctx context.Context, err error) error {
 	return refuse.Reason("its token endpoint gave no token: " + DescribeError(err))
 }
 
-// tokenExchange sends one request for a token, by the address policy of the credential.
-type tokenExchange struct{ transport *http.Transport }
+// tokenTransport sends one request for a token, by the address policy of the credential.
+type tokenTransport struct{ *http.Transport }
 
-func (t *tokens) exchange(ctx context.Context, o *tool.OAuth) (*tokenExchange, error) {
-	pool := t.client.pool
-	policy, err := newAddressPolicy(o.Addresses, pool.resolver, pool.interfaces)
+func (o *Client) tokenTransport(ctx context.Context, settings *tool.OAuth) (*tokenTransport, error) {
+	policy, err := newAddressPolicy(settings.Addresses, o.pool.resolver, o.pool.interfaces)
 	if err != nil {
 		return nil, fmt.Errorf("its token endpoint: %w", err)
 	}
-	config := pool.tlsConfig()
-	if o.CAFile != "" {
-		certificates, err := t.client.Secret(ctx, o.CAFile)
+	config := o.pool.tlsConfig()
+	if settings.CAFile != "" {
+		certificates, err := o.Secret(ctx, settings.CAFile)
 		if err != nil {
 			return nil, fmt.Errorf("the certificates of its token endpoint cannot be read: %w", err)
 		}
@@ -178,18 +188,18 @@ func (t *tokens) exchange(ctx context.Context, o *tool.OAuth) (*tokenExchange, e
 			return nil, refuse.Reason("the certificates of its token endpoint are not in PEM")
 		}
 	}
-	return &tokenExchange{&http.Transport{
+	return &tokenTransport{&http.Transport{
 		DialContext: policy.dial, TLSClientConfig: config, DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: maxHeadBytes,
 	}}, nil
 }
 
 // RoundTrip sends the request. A body that is too long, or an answer of 200 that is not JSON, is an
 // error.
-func (e *tokenExchange) RoundTrip(request *http.Request) (*http.Response, error) {
+func (t *tokenTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	request = request.Clone(request.Context())
 	request.Header.Set("Accept", "application/json")
 	request.Header.Set("User-Agent", "callgate")
-	response, err := e.transport.RoundTrip(request)
+	response, err := t.Transport.RoundTrip(request)
 	if err != nil {
 		return nil, err
 	}

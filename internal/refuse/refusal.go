@@ -41,6 +41,38 @@ func AddressBlocked(format string, args ...any) *refusal.Error {
 		"The tool is at an address that may not be connected to; continue without it.").WithCause(fmt.Errorf(format, args...))
 }
 
+// The messages of the refusals of a call whose tool is called as its caller.
+const (
+	noToken = "This tool is called as the user, and no token for the user can be had for it. Nothing was sent; continue without it."
+	expired = "The user's token has expired or is about to. Nothing was sent; only the application can send the call again with a new token."
+	stepUp  = "The user must sign in again, or consent to more, before this tool can be called for them, which only the application can bring about; continue without it."
+)
+
+// AsCaller refuses a call whose tool is called as its caller: CredentialUnavailable, CredentialExpired or
+// StepUpRequired.
+func AsCaller(code refusal.Code, format string, args ...any) *refusal.Error {
+	message := noToken
+	switch code {
+	case refusal.CredentialExpired:
+		message = expired
+	case refusal.StepUpRequired:
+		message = stepUp
+	}
+	return refusal.New(code, message).WithCause(fmt.Errorf(format, args...))
+}
+
+// WithoutToken refuses a call of a tool that is called as its caller, if the caller has no token that can be exchanged
+// now; nil: it has one.
+func WithoutToken(name string, caller *tool.Caller, now time.Time) *refusal.Error {
+	switch {
+	case caller == nil:
+		return AsCaller(refusal.CredentialUnavailable, "%s is called as its caller, who was not authenticated by a token", name)
+	case caller.Expired(now):
+		return AsCaller(refusal.CredentialExpired, "%s is called as its caller, whose token expires at %s", name, caller.Expires.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
 // ResultTooLarge refuses a result that is larger than the tool allows.
 func ResultTooLarge(call tool.Call) *refusal.Error {
 	message := "The tool's result is larger than allowed; ask for less."

@@ -34,6 +34,9 @@ func ExecuteAll(ctx, acting context.Context, d *gateway.Decision, refused *refus
 func (c *Call) Execute(ctx, acting context.Context, a gateway.Approved) Outcome {
 	err := c.Stopped()
 	if err == nil {
+		err = c.CheckCaller()
+	}
+	if err == nil {
 		err = c.MarkDispatched(acting)
 	}
 	if err != nil {
