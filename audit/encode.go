@@ -74,7 +74,7 @@ func appendContent(dst []byte, r *Record, content Content) ([]byte, error) {
 	return dst, err
 }
 
-// appendApproval appends the members of approvals, of the policy rows, of hooks, of limits, of keys, of stops and of threads.
+// appendApproval appends the members of approvals, of the policy rows, of hooks, of limits, of keys, of stops, of threads and of agents' hooks.
 func appendApproval(dst []byte, r *Record) ([]byte, error) {
 	dst = appendStrings(dst, `,"approval":[`, r.Approvals)
 	dst = appendStrings(dst, `,"spends":[`, r.Spends)
@@ -115,6 +115,13 @@ func appendApproval(dst []byte, r *Record) ([]byte, error) {
 	dst = appendStrings(dst, `,"adds":[`, r.Adds)
 	dst = appendStrings(dst, `,"saw":[`, r.Saw)
 	dst = appendStrings(dst, `,"undo":[`, r.Undo)
+	if r.AgentHook != nil {
+		for _, m := range agentHookMembers {
+			if value := *m.of(r.AgentHook); value != "" {
+				dst = append(appendMember(dst, m.before, value), '"')
+			}
+		}
+	}
 	return dst, nil
 }
 

@@ -60,6 +60,13 @@ func decodeOwn(line []byte) (r Record, ok bool) {
 		}
 	}
 	r.Adds, r.Saw, r.Undo = l.texts(`,"adds":[`), l.texts(`,"saw":[`), l.texts(`,"undo":[`)
+	var hook AgentHook
+	for _, m := range agentHookMembers {
+		l.optional(m.before, m.of(&hook))
+	}
+	if hook != (AgentHook{}) {
+		r.AgentHook = &hook
+	}
 	if l.has(syncedMember) {
 		l.number("")
 	}

@@ -198,9 +198,37 @@ type Record struct {
 	Adds []string `json:"adds,omitempty"`
 	Saw  []string `json:"saw,omitempty"`
 	Undo []string `json:"undo,omitempty"`
+	// AgentHook is, in a decision about which the hook of a coding agent asked, what it said; else nil.
+	*AgentHook
 
 	Prev string `json:"-"` // hash of the record before, 64 zeros before the first
 	Hash string `json:"-"` // SHA-256 of the line up to `,"hash"`, lower-case hex
+}
+
+// AgentHook is what the hook of a coding agent says of a call.
+type AgentHook struct {
+	// HookAgent is the agent, and HookEvent the event at which its hook asks, in the agent's words.
+	HookAgent string `json:"hook_agent,omitempty"`
+	HookEvent string `json:"hook_event,omitempty"`
+	// Session is that of the agent, whose subagents have a thread of their own; Prompt is what the agent calls the turn.
+	Session        string `json:"session,omitempty"`
+	Prompt         string `json:"prompt,omitempty"`
+	PermissionMode string `json:"permission_mode,omitempty"`
+	// ChangedAfterVerdict is the id of the call that was judged under the same id of the agent, with other arguments.
+	ChangedAfterVerdict string `json:"changed_after_verdict,omitempty"`
+}
+
+// agentHookMembers are the members of an AgentHook in the order on disk, each with what precedes it.
+var agentHookMembers = []struct {
+	before string
+	of     func(*AgentHook) *string
+}{
+	{`,"hook_agent":"`, func(h *AgentHook) *string { return &h.HookAgent }},
+	{`,"hook_event":"`, func(h *AgentHook) *string { return &h.HookEvent }},
+	{`,"session":"`, func(h *AgentHook) *string { return &h.Session }},
+	{`,"prompt":"`, func(h *AgentHook) *string { return &h.Prompt }},
+	{`,"permission_mode":"`, func(h *AgentHook) *string { return &h.PermissionMode }},
+	{`,"changed_after_verdict":"`, func(h *AgentHook) *string { return &h.ChangedAfterVerdict }},
 }
 
 // wire is the object that Decode reads: Record with the members that end a line.

@@ -41,6 +41,7 @@ func vote() Record {
 	r.Spends, r.KeySHA256, r.RequestSHA256 = []string{"call_B"}, "k", "q"
 	r.OfPrincipal = "o"
 	r.Ledger, r.Turn, r.CallerTurn, r.Adds, r.Saw = "0f", 7, 9, []string{"label:a", "hash"}, []string{"thread.labels="}
+	r.AgentHook = &AgentHook{HookAgent: "claude-code", HookEvent: "PreToolUse", Session: "s", Prompt: "hash", PermissionMode: "plan", ChangedAfterVerdict: "call_A"}
 	r.Until, r.Reason = noon.Add(time.Hour).In(time.FixedZone("east", 3600)), `"looked up", é`
 	return r
 }
@@ -54,7 +55,8 @@ func TestLineOfAnApproval(t *testing.T) {
 	mustClose(t, l)
 	const want = `"micros":77,"approval":["5e1f","\u0068ash"],"spends":["call_B"],"rules":["refunds","\u0068ash"],"until":"2026-11-20T13:00:00Z",` +
 		`"reason":"\"looked up\", \u00e9","rows":["policy.csv:4"],"hooks":["secrets","\u0068ash"],"limit":"agents.a (5/s, burst 10)","key_sha256":"k","request_sha256":"q","of_principal":"o",` +
-		`"ledger":"0f","turn":7,"caller_turn":9,"adds":["label:a","\u0068ash"],"saw":["thread.labels="],"prev":"`
+		`"ledger":"0f","turn":7,"caller_turn":9,"adds":["label:a","\u0068ash"],"saw":["thread.labels="],` +
+		`"hook_agent":"claude-code","hook_event":"PreToolUse","session":"s","prompt":"hash","permission_mode":"plan","changed_after_verdict":"call_A","prev":"`
 	if got := string(contents(t, logFile(dir))); !strings.Contains(got, want) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

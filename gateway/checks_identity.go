@@ -30,7 +30,7 @@ func (c *judgement) identifyCaller(ctx context.Context) error {
 	if err := c.chargeCaller(ctx); err != nil {
 		return err
 	}
-	if p := c.principal; p != nil && p.HooksOnly && !c.request.Hook {
+	if p := c.principal; p != nil && p.HooksOnly && c.request.Hook == nil {
 		return refusal.At(refusal.Identity, refusal.PermissionDenied, "The caller may only ask for verdicts, as the hook of a coding agent. Nothing was executed; the operator must allow it more.")
 	}
 	if p := c.principal; p != nil && len(p.Agents) == 0 {

@@ -3,6 +3,7 @@ package gateway
 import (
 	"encoding/json"
 
+	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/registry/schema"
 )
@@ -56,8 +57,9 @@ type Request struct {
 	// Folder, if not empty, is where relative paths of the calls start, instead of the first root of the project. It
 	// is absolute, and allows nothing.
 	Folder string
-	// Hook says that the caller asks whether it may run a call itself, and that nothing is run or passed on for it.
-	Hook bool
+	// Hook, if not nil, is what the hook of a coding agent says of the call about which it asks: the agent runs it itself, and
+	// nothing is run or passed on for it. It is recorded.
+	Hook *audit.AgentHook
 	// ParentID is the caller's span in that trace (W3C Trace Context), and Sampled
 	// says that the caller traces it; empty where the trace begins here.
 	ParentID string
@@ -115,6 +117,8 @@ type NativeCall struct {
 	// to all its versions, except for those that a version states itself.
 	Version   string
 	Arguments []byte // JSON
+	// ID is the id that the model's provider gave the call; empty where none is known.
+	ID string
 }
 
 // Alphabet is the alphabet of a wire whose names are not the registry's.

@@ -152,7 +152,7 @@ func (c *Call) record(event audit.Event) audit.Record {
 	}
 	switch event {
 	case audit.Decision:
-		r.Hooks = c.callHooks
+		r.Hooks, r.AgentHook = c.callHooks, c.request.Hook
 		if keep := c.kernel.deps.RecordContent; !c.withheld && (keep == audit.Arguments || keep == audit.Completion) {
 			journal.AddContent(&r, keep, c.content())
 		}

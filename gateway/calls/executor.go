@@ -23,6 +23,7 @@ import (
 	"github.com/callgate/callgate/gateway/events"
 	"github.com/callgate/callgate/gateway/journal"
 	"github.com/callgate/callgate/gateway/workers"
+	"github.com/callgate/callgate/internal/ring"
 	"github.com/callgate/callgate/store"
 )
 
@@ -69,6 +70,7 @@ type Executor struct {
 
 	approvals *approvals.Desk
 	handOvers slots
+	given     *ring.Ring[gateway.GivenKey, gateway.Given]
 	// disputes counts what the tools of calls have sent beside the one answer.
 	disputes    disputeCounter
 	events      events.Hub
@@ -85,7 +87,7 @@ func New(config *gateway.Config, deps Deps) (*Executor, error) {
 	}
 	e := &Executor{
 		calls: stored.In(deps.Store), now: deps.Now, replica: deps.Replica,
-		handOvers: make(slots, maxHandedOver), cancelSlots: make(chan struct{}, maxCancels),
+		handOvers: make(slots, maxHandedOver), given: ring.New[gateway.GivenKey, gateway.Given](maxGiven), cancelSlots: make(chan struct{}, maxCancels),
 	}
 	e.canceller, _ = deps.Engine.(Canceller)
 	e.closer, _ = deps.Engine.(ThreadCloser)

@@ -16,6 +16,9 @@ import (
 // recorded yet.
 const maxHandedOver = 256
 
+// maxGiven bounds the calls of models that were handed over and are remembered for the hooks of their applications, over all callers.
+const maxGiven = 1 << 14
+
 // HandOver ends the calls of a decision of ModeEnforce, which the application runs, and
 // releases it. A decision is handed over once. Its outcomes are only call ids, and are
 // recorded in the background: the caller does not wait, since the decision is durable
@@ -75,9 +78,29 @@ func (e *Executor) handOver(ctx context.Context, approved []gateway.Approved) *r
 	for _, a := range approved {
 		if c := a.Call(); c != nil {
 			c.FinishTrace(gateway.VerdictCall, nil, audit.HandedOver, 0, nil)
+			if key, g, ok := c.Given(); ok {
+				e.given.Put(key, g)
+			}
 		}
 	}
 	return nil
+}
+
+// TakeGiven looks for the call of a model that was handed over under an id, where the hook of its application asks about it:
+// the call was judged, counted and recorded then. stands and changed are as gateway.Admission.Stands reports them. A call that
+// stands is forgotten: each counts for one question.
+func (e *Executor) TakeGiven(ctx context.Context, a *gateway.Admission, call gateway.NativeCall) (g gateway.Given, stands, changed bool) {
+	key, ok := a.GivenKey(call.ID)
+	if ok {
+		g, ok = e.given.Get(key)
+	}
+	if !ok {
+		return g, false, false
+	}
+	if stands, changed = a.Stands(ctx, &g, call); stands {
+		e.given.Delete(key)
+	}
+	return g, stands, changed
 }
 
 // useApprovals uses up the approvals of calls that are handed over, each in the transition in

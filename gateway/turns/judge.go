@@ -189,7 +189,7 @@ func (p *Part) holdsCall() bool { return p.Kind == Summary && !rawjson.HoldsNoCa
 
 // nativeCall is a call of the model under the registry's name.
 func (x *exchange) nativeCall(p *Part) *gateway.NativeCall {
-	n := &gateway.NativeCall{Arguments: p.Call.Arguments}
+	n := &gateway.NativeCall{ID: p.Call.ID, Arguments: p.Call.Arguments}
 	n.Name, n.Wire = x.dialogue.Name(p)
 	if IsBlank(n.Arguments) {
 		n.Arguments = []byte("{}") // what providers send for a tool without parameters

@@ -23,6 +23,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/approvals"
 	"github.com/callgate/callgate/gateway/calls"
@@ -87,7 +88,7 @@ func (f *Face) serve(c *gin.Context, received server.Request, a agent) {
 	a.asks = a.asks && h.event != preSkillShellCommand // which has no user to ask
 	request := received.Request
 	request.ID, request.Thread, request.Ancestors, request.Folder, request.AsksCaller = h.toolUseID, h.session, nil, h.cwd, a.asks
-	request.Hook = true
+	request.Hook = &audit.AgentHook{HookAgent: a.path, HookEvent: h.event, Session: h.session, Prompt: h.prompt, PermissionMode: h.permissionMode}
 	if h.agentID != "" {
 		request.Thread, request.Ancestors = h.agentID, []string{h.session}
 	}
@@ -103,8 +104,8 @@ func (f *Face) serve(c *gin.Context, received server.Request, a agent) {
 	if name, known := admission.ToolName(h.tool); known {
 		native = gateway.NativeCall{Name: name, Wire: h.tool}
 	}
-	native.Arguments = h.input
-	of := hooked{face: f, agent: a, hook: h, admission: admission, call: native, slot: received.Slot}
+	native.ID, native.Arguments = h.toolUseID, h.input
+	of := hooked{face: f, agent: a, hook: h, record: request.Hook, admission: admission, call: native, slot: received.Slot}
 	of.digest = sha256.Sum256([]byte(h.tool + "\x00" + string(h.input)))
 	answer, refused := of.answer(c.Request.Context())
 	if refused != nil {
@@ -121,6 +122,7 @@ type hooked struct {
 	face      *Face
 	agent     agent
 	hook      hook
+	record    *audit.AgentHook
 	admission *gateway.Admission
 	call      gateway.NativeCall
 	digest    [sha256.Size]byte
@@ -150,7 +152,7 @@ func (h *hooked) answer(ctx context.Context) (any, *refusal.Error) {
 		return h.compare(ctx, v), nil
 	}
 	if !h.holds(v) {
-		v = h.judge(ctx)
+		v = h.judgeOnce(ctx, v)
 		h.face.kept.put(v, key, byCall)
 	}
 	h.callID, h.refused = v.callID, v.refused
@@ -164,6 +166,20 @@ func (h *hooked) answer(ctx context.Context) (any, *refusal.Error) {
 // the call since.
 func (h *hooked) holds(v *verdict) bool {
 	return v != nil && v.digest == h.digest && v.passed() && v.config == h.face.executor.Config().Digest && !h.admission.StopsTool(h.call.Name)
+}
+
+// judgeOnce judges the call, unless it stands as it was judged in front of the model. before is the verdict on the call of its id.
+func (h *hooked) judgeOnce(ctx context.Context, before *verdict) *verdict {
+	given, stands, changed := h.face.executor.TakeGiven(ctx, h.admission, h.call)
+	switch {
+	case stands:
+		return &verdict{digest: h.digest, config: given.Digest, callID: given.CallID}
+	case before != nil && before.digest != h.digest:
+		h.record.ChangedAfterVerdict = before.callID
+	case changed:
+		h.record.ChangedAfterVerdict = given.CallID
+	}
+	return h.judge(ctx)
 }
 
 // keys are the names under which the verdict is kept: that of the call's id, and that of its bytes.
@@ -221,6 +237,7 @@ func (h *hooked) compare(ctx context.Context, v *verdict) any {
 	case v == nil:
 		return h.ran(ctx, refusal.New(refusal.Unjudged, "This call ran, and this gateway has no verdict on it: it was not asked, or was restarted since. Do not rely on what it did, and say that it ran unjudged."))
 	case v.digest != h.digest:
+		h.record.ChangedAfterVerdict = v.callID
 		return h.ran(ctx, refusal.New(refusal.ExecutedDiffers, "This call ran with other arguments than were judged: something changed them afterwards. Do not rely on what it did, and say so."))
 	case v.question != nil:
 		// The agent has run it, so its user has said yes.

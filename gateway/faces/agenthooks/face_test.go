@@ -32,6 +32,9 @@ const tools = `tools:
   - name: mcp__github.get_issue
     run: {type: client}
     input_schema: {type: object, properties: {n: {type: integer}}, required: [n], additionalProperties: false}
+  - name: Edit
+    run: {type: client}
+    input_schema: {type: object, properties: {text: {type: string}, all: {type: boolean, default: false}}, required: [text], additionalProperties: false}
   - {name: Write, run: {type: client}, input_schema: {type: object}}
 `
 
@@ -65,6 +68,8 @@ p, Coder, local/work, Bash, "args.command == ""make""", ask:mine
 p, Coder, local/work, Bash, "args.command == ""make deploy""", ask:theirs
 p, Coder, local/work, Bash, "args.command == ""once"" && thread.calls('Bash') <= 1", allow
 p, Coder, local/work, Read, , allow
+p, Coder, local/work, Edit, "args.text != ""no""", allow
+p, Coder, local/work, Edit, "has(args.all) && args.all", deny
 p, Coder, local/work, mcp__github.get_issue, , allow
 p, Coder, local/other, Write, , allow
 `,
@@ -160,6 +165,7 @@ func TestAnswers(t *testing.T) {
 		"no id":                            {"claude-code", "PreToolUse", "Bash", `{"command":"ls"}`, "", 200, deny + `bad_request: `, "", true},
 		"an id that is none":               {"claude-code", "PreToolUse", "Bash", `{"command":"ls"}`, `,"tool_use_id":"a b"`, 200, deny + `bad_request: `, "", true},
 		"a number for an id":               {"claude-code", "PreToolUse", "Bash", `{"command":"ls"}`, `,"tool_use_id":7`, 200, deny + `bad_request: `, "", true},
+		"a prompt that is none":            {"claude-code", "PreToolUse", "Bash", `{"command":"ls"}`, id + `,"prompt_id":"a b"`, 200, deny + `bad_request: `, "", true},
 		"the event twice":                  {"claude-code", "PreToolUse", "Bash", `{"command":"ls"}`, id + `,"hook_event_name":"SessionStart"`, 200, deny + `bad_request: `, "", true},
 		"bytes behind it":                  {"claude-code", "PreToolUse", "Bash", `{"command":"ls"}`, id + `}{`, 200, deny + `bad_request: `, "", true},
 		"a subagent":                       {"claude-code", "PreToolUse", "Bash", `{"command":"ls"}`, id + `,"agent_id":"a1","agent_type":"Explore"`, 200, `{}`, "", false},
@@ -176,6 +182,38 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("decisions %q; expected %q", codes, c.code)
 			}
 		})
+	}
+}
+
+// TestRecorded: a decision says what the hook said, and which call was judged under its id before (AH-04, AH-13, AH-15).
+func TestRecorded(t *testing.T) {
+	o := open(t, nil)
+	const id = `,"tool_use_id":"i","agent_id":"a1"`
+	o.post("claude-code", o.body("PreToolUse", "Bash", `{"command":"ls"}`, id+`,"prompt_id":"p"`))
+	o.post("codex", o.body("PreToolUse", "Bash", `{"command":"rm"}`, id+`,"turn_id":"t"`))
+	o.post("claude-code", o.body("PostToolUse", "Bash", `{"command":"rm -f"}`, id))
+	o.decided(t)
+	first := ""
+	said := []audit.AgentHook{{HookAgent: "claude-code", HookEvent: "PreToolUse", Prompt: "p"}, {HookAgent: "codex", HookEvent: "PreToolUse", Prompt: "t"}, {HookAgent: "claude-code", HookEvent: "PostToolUse"}}
+	for _, r := range o.Journal.Records() {
+		if r.Event != audit.Decision {
+			if r.AgentHook != nil {
+				t.Errorf("an outcome has %+v", r.AgentHook)
+			}
+			continue
+		}
+		want := said[0]
+		said = said[1:]
+		want.Session, want.PermissionMode = "s1", "default"
+		if want.ChangedAfterVerdict = first; first == "" {
+			first = r.CallID
+		}
+		if r.AgentHook == nil || r.HookEvent == "PreToolUse" && *r.AgentHook != want || r.Thread != "a1" {
+			t.Errorf("found %+v in the thread %q; expected %+v", r.AgentHook, r.Thread, want)
+		}
+	}
+	if len(said) > 0 {
+		t.Errorf("there are no decisions on %+v", said)
 	}
 }
 

@@ -23,12 +23,13 @@ const (
 
 const (
 	maxDepth = 500 // beside the arguments, which the kernel bounds
-	maxID    = 128 // of a session, an agent and a call, in bytes
+	maxID    = 128 // in bytes
 )
 
 // hook is what an agent gives its hook. An agent's next version may add members, which are left alone.
 type hook struct {
 	event, session, agentID, toolUseID, cwd, tool string
+	prompt, permissionMode                        string
 	input                                         []byte // as it was sent
 }
 
@@ -36,6 +37,7 @@ type hook struct {
 func read(body []byte) (h hook, err error) {
 	texts := map[string]*string{
 		"hook_event_name": &h.event, "session_id": &h.session, "agent_id": &h.agentID, "tool_use_id": &h.toolUseID, "cwd": &h.cwd, "tool_name": &h.tool,
+		"prompt_id": &h.prompt, "turn_id": &h.prompt, "permission_mode": &h.permissionMode,
 	}
 	err = parser.ReadObject(body, maxDepth, func(name string, first byte) error {
 		if texts[name] != nil && first != '"' {
@@ -68,7 +70,7 @@ func read(body []byte) (h hook, err error) {
 	case !filepath.IsAbs(h.cwd):
 		err = fmt.Errorf(`"cwd" is %s; expected an absolute path`, parser.Quote(h.cwd))
 	}
-	for _, id := range []struct{ name, value string }{{"session_id", h.session}, {"agent_id", h.agentID}, {"tool_use_id", h.toolUseID}} {
+	for _, id := range []struct{ name, value string }{{"session_id", h.session}, {"agent_id", h.agentID}, {"tool_use_id", h.toolUseID}, {"prompt_id", h.prompt}, {"permission_mode", h.permissionMode}} {
 		if err == nil && (len(id.value) > maxID || strings.Trim(id.value, idLetters) != "") {
 			err = fmt.Errorf("%q is no id of at most %d letters, digits, hyphens, underscores and dots", id.name, maxID)
 		}
