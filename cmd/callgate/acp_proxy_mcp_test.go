@@ -86,7 +86,7 @@ func givenServers(t *testing.T, config, project string, each func(wire.MCPServer
 		if json.Unmarshal([]byte(text), &m) != nil || m.Method != wire.MethodSessionNew {
 			continue
 		}
-		r, err := wire.ReadNewSessionRequest(m.Params)
+		r, err := wire.Read[wire.NewSessionRequest](m.Params)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -63,20 +63,20 @@ func (*Client) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 func ask(ctx context.Context, client delegate.Client, method string, params json.RawMessage) (any, error) {
 	switch method {
 	case wire.MethodReadTextFile:
-		request, err := wire.ReadReadTextFileRequest(params)
+		request, err := wire.Read[wire.ReadTextFileRequest](params)
 		if err != nil {
 			return nil, &argumentsError{err}
 		}
 		read, err := client.ReadTextFile(ctx, request)
 		return map[string]string{"content": read.Content}, err
 	case wire.MethodWriteTextFile:
-		request, err := wire.ReadWriteTextFileRequest(params)
+		request, err := wire.Read[wire.WriteTextFileRequest](params)
 		if err != nil {
 			return nil, &argumentsError{err}
 		}
 		return struct{}{}, client.WriteTextFile(ctx, request)
 	case wire.MethodTerminalCreate:
-		request, err := wire.ReadCreateTerminalRequest(params)
+		request, err := wire.Read[wire.CreateTerminalRequest](params)
 		if err != nil {
 			return nil, &argumentsError{err}
 		}

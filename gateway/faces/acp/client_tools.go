@@ -46,7 +46,7 @@ func (c client) ReadTextFile(ctx context.Context, r wire.ReadTextFileRequest) (w
 	if err != nil {
 		return wire.ReadTextFileResponse{}, err
 	}
-	return wire.ReadReadTextFileResponse(raw)
+	return wire.Read[wire.ReadTextFileResponse](raw)
 }
 
 // WriteTextFile writes a file by the client.
@@ -56,7 +56,7 @@ func (c client) WriteTextFile(ctx context.Context, r wire.WriteTextFileRequest) 
 	if err != nil {
 		return err
 	}
-	_, err = wire.ReadEmptyResponse(raw)
+	_, err = wire.Read[wire.EmptyResponse](raw)
 	return err
 }
 

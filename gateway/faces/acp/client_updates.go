@@ -170,7 +170,7 @@ func (v *view) Running(t *turns.Turn) {
 // showTerminal shows the terminal in which the command of a call runs, until its output is shown. A session
 // that is loaded has it no longer. It is for the goroutine of the call, while the run waits for it.
 func (v *view) showTerminal(callID string, created json.RawMessage) {
-	terminal, err := wire.ReadCreateTerminalResponse(created)
+	terminal, err := wire.Read[wire.CreateTerminalResponse](created)
 	if err != nil || !slices.ContainsFunc(v.calls, func(c shownCall) bool { return c.id != "" && c.id == callID }) {
 		return
 	}
@@ -225,7 +225,7 @@ func (v *view) ask(ctx context.Context, q approvals.Question) *approvals.Ballot 
 	if err != nil {
 		return nil
 	}
-	response, err := wire.ReadRequestPermissionResponse(raw)
+	response, err := wire.Read[wire.RequestPermissionResponse](raw)
 	if err != nil {
 		return nil
 	}

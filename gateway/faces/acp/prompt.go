@@ -17,7 +17,7 @@ import (
 // beginPrompt reads a prompt and begins it, in the order of the messages: a session/cancel behind it
 // finds it running.
 func (c *connection) beginPrompt(ctx context.Context, m *jsonrpc.Message) *jsonrpc.Error {
-	params, err := wire.ReadPromptRequest(m.Params)
+	params, err := wire.Read[wire.PromptRequest](m.Params)
 	if err != nil {
 		return badParams(err)
 	}

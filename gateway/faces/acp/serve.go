@@ -53,7 +53,7 @@ func (c *connection) receive(ctx context.Context, m *jsonrpc.Message) *jsonrpc.E
 
 // initialize takes the capabilities of the client.
 func (c *connection) initialize(m *jsonrpc.Message) *jsonrpc.Error {
-	params, err := wire.ReadInitializeRequest(m.Params)
+	params, err := wire.Read[wire.InitializeRequest](m.Params)
 	if err != nil {
 		return badParams(err)
 	}
@@ -88,17 +88,17 @@ func (c *connection) handle(ctx context.Context, m *jsonrpc.Message) (any, *json
 	case wire.MethodInitialize:
 		return c.initializeResult(), nil
 	case wire.MethodSessionNew:
-		return answer(ctx, c, m, wire.ReadNewSessionRequest, c.newSession)
+		return answer(ctx, c, m, wire.Read[wire.NewSessionRequest], c.newSession)
 	case wire.MethodSessionLoad:
 		return answer(ctx, c, m, wire.ReadLoadSessionRequest, c.loadSession)
 	case wire.MethodSessionResume:
-		return answer(ctx, c, m, wire.ReadResumeSessionRequest, c.resumeSession)
+		return answer(ctx, c, m, wire.Read[wire.OpenSessionRequest], c.resumeSession)
 	case wire.MethodSessionList:
-		return answer(ctx, c, m, wire.ReadListSessionsRequest, c.listSessions)
+		return answer(ctx, c, m, wire.Read[wire.ListSessionsRequest], c.listSessions)
 	case wire.MethodSessionDelete:
-		return answer(ctx, c, m, wire.ReadSessionRequest, c.deleteSession)
+		return answer(ctx, c, m, wire.Read[wire.SessionRequest], c.deleteSession)
 	case wire.MethodSessionClose:
-		return answer(ctx, c, m, wire.ReadSessionRequest, c.closeSession)
+		return answer(ctx, c, m, wire.Read[wire.SessionRequest], c.closeSession)
 	case wire.MethodSessionPrompt:
 		return c.prompt(m)
 	}
@@ -124,7 +124,7 @@ func answer[P, R any](ctx context.Context, c *connection, m *jsonrpc.Message, re
 func (c *connection) notify(_ context.Context, m *jsonrpc.Message) {
 	switch m.Method {
 	case wire.MethodSessionCancel:
-		params, err := wire.ReadSessionRequest(m.Params)
+		params, err := wire.Read[wire.SessionRequest](m.Params)
 		if err != nil {
 			return
 		}
@@ -132,7 +132,7 @@ func (c *connection) notify(_ context.Context, m *jsonrpc.Message) {
 			s.cancel()
 		}
 	case wire.MethodCancelRequest:
-		params, err := wire.ReadCancelRequestNotification(m.Params)
+		params, err := wire.Read[wire.CancelRequestNotification](m.Params)
 		if err != nil {
 			return
 		}

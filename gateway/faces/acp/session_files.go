@@ -233,7 +233,7 @@ func (f *folder) read(id string) (*session, error) {
 	}
 	s := &session{id: id, title: h.Title, updated: h.Updated, protocol: b.Protocol, history: turns.Conversation{Messages: b.Messages}}
 	for _, raw := range b.Shown {
-		n, err := wire.ReadSessionNotification(raw)
+		n, err := wire.Read[wire.SessionNotification](raw)
 		if err != nil {
 			return nil, fmt.Errorf("a kept session cannot be read: %w", err)
 		}

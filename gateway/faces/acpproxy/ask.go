@@ -47,7 +47,7 @@ func (p *Proxy) asker(s *session, show func(context.Context, approvals.Question)
 		if err != nil {
 			return approvals.CallerAnswer{}
 		}
-		answer, err := wire.ReadRequestPermissionResponse(raw)
+		answer, err := wire.Read[wire.RequestPermissionResponse](raw)
 		if err != nil {
 			return approvals.CallerAnswer{}
 		}

@@ -13,7 +13,7 @@ import (
 // chooses is a user who chooses the option of a kind.
 func chooses(kind wire.OptionKind) answer {
 	return func(_ context.Context, params json.RawMessage) (any, *jsonrpc.Error) {
-		r, err := wire.ReadRequestPermissionRequest(params)
+		r, err := wire.Read[wire.RequestPermissionRequest](params)
 		if err != nil {
 			return nil, jsonrpc.Errorf(jsonrpc.CodeParams, "%v", err)
 		}

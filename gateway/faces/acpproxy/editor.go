@@ -65,7 +65,7 @@ func (p *Proxy) request(ctx context.Context, id jsonrpc.ID, method string, param
 		return p.pass(ctx, id, method, r, empty)
 	case wire.ListSessionsRequest:
 		r.Meta = nil
-		return p.pass(ctx, id, method, r, read(wire.ReadListSessionsResponse))
+		return p.pass(ctx, id, method, r, read[wire.ListSessionsResponse])
 	case wire.NewSessionRequest:
 		return p.newSession(ctx, id, r)
 	case wire.OpenSessionRequest:
@@ -92,7 +92,7 @@ func (p *Proxy) initialize(ctx context.Context, id jsonrpc.ID, r wire.Initialize
 		p.options.Log.Warn("the editor does not run these operations for the agent; the gateway does not see how the agent runs them itself", "missing", missing)
 	}
 	return p.pass(ctx, id, wire.MethodInitialize, out, func(raw json.RawMessage) (any, *jsonrpc.Error) {
-		answer, err := wire.ReadInitializeResponse(raw)
+		answer, err := wire.Read[wire.InitializeResponse](raw)
 		if err != nil {
 			return nil, unreadable(err)
 		}
@@ -111,7 +111,7 @@ func (p *Proxy) initialize(ctx context.Context, id jsonrpc.ID, r wire.Initialize
 func (p *Proxy) notified(ctx context.Context, m *jsonrpc.Message) {
 	switch m.Method {
 	case wire.MethodSessionCancel:
-		r, err := wire.ReadSessionRequest(m.Params)
+		r, err := wire.Read[wire.SessionRequest](m.Params)
 		if err != nil {
 			return
 		}

@@ -2,7 +2,6 @@ package acpproxy
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"strings"
 
@@ -193,25 +192,25 @@ func (r *request) Offers(method string) bool { return offers(r.proxy.editorSays(
 // ReadTextFile lets the editor read a file.
 func (r *request) ReadTextFile(ctx context.Context, params wire.ReadTextFileRequest) (wire.ReadTextFileResponse, error) {
 	params.SessionID = r.session.id
-	return run(ctx, r, wire.MethodReadTextFile, params, wire.ReadReadTextFileResponse)
+	return run[wire.ReadTextFileResponse](ctx, r, wire.MethodReadTextFile, params)
 }
 
 // WriteTextFile lets the editor write a file.
 func (r *request) WriteTextFile(ctx context.Context, params wire.WriteTextFileRequest) error {
 	params.SessionID = r.session.id
-	_, err := run(ctx, r, wire.MethodWriteTextFile, params, wire.ReadEmptyResponse)
+	_, err := run[wire.EmptyResponse](ctx, r, wire.MethodWriteTextFile, params)
 	return err
 }
 
 // RunCommand lets the editor create a terminal, which stays with the agent.
 func (r *request) RunCommand(ctx context.Context, params wire.CreateTerminalRequest) (delegate.Command, error) {
 	params.SessionID = r.session.id
-	created, err := run(ctx, r, wire.MethodTerminalCreate, params, wire.ReadCreateTerminalResponse)
+	created, err := run[wire.CreateTerminalResponse](ctx, r, wire.MethodTerminalCreate, params)
 	return delegate.Command{ID: created.TerminalID}, err
 }
 
 // run sends a request to the editor and keeps its answer for the agent.
-func run[T any](ctx context.Context, r *request, method string, params any, read func(json.RawMessage) (T, error)) (answer T, err error) {
+func run[T any](ctx context.Context, r *request, method string, params any) (answer T, err error) {
 	raw, err := r.proxy.call(ctx, method, params)
 	if err != nil {
 		var fault *delegate.Refused
@@ -219,7 +218,7 @@ func run[T any](ctx context.Context, r *request, method string, params any, read
 		r.set(nil, fault)
 		return answer, err
 	}
-	if answer, err = read(raw); err != nil {
+	if answer, err = wire.Read[T](raw); err != nil {
 		return answer, err
 	}
 	if created, ok := any(answer).(wire.CreateTerminalResponse); !r.set(withoutMeta(answer), nil) && ok {

@@ -260,7 +260,7 @@ func (x *proxied) peer(in io.Reader, out io.Writer, answers map[string]answer, g
 		Notify: func(_ context.Context, m *jsonrpc.Message) {
 			keep(m)
 			if m.Method == wire.MethodCancelRequest {
-				if r, err := wire.ReadCancelRequestNotification(m.Params); err == nil {
+				if r, err := wire.Read[wire.CancelRequestNotification](m.Params); err == nil {
 					if id, ok := jsonrpc.ParseID(r.RequestID); ok {
 						c.Cancel(id)
 					}

@@ -27,7 +27,7 @@ func toAgent(r wire.InitializeRequest) wire.InitializeRequest {
 func toEditor(r wire.InitializeResponse) wire.InitializeResponse {
 	r.ProtocolVersion = wire.Version
 	r.AgentCapabilities.MCPCapabilities = wire.MCPCapabilities{}
-	r.AuthMethods = slices.DeleteFunc(slices.Clone(r.AuthMethods), func(m wire.AuthMethod) bool { return m.Terminal })
+	r.AuthMethods = slices.DeleteFunc(slices.Clone(r.AuthMethods), wire.AuthMethod.Terminal)
 	return r
 }
 

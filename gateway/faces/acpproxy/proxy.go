@@ -126,18 +126,16 @@ func (p *Proxy) admit(ctx context.Context, s *session) (*gateway.Admission, erro
 type answerReader func(json.RawMessage) (any, *jsonrpc.Error)
 
 // read is an answer that passes as it was read.
-func read[T any](reader func(json.RawMessage) (T, error)) answerReader {
-	return func(raw json.RawMessage) (any, *jsonrpc.Error) {
-		value, err := reader(raw)
-		if err != nil {
-			return nil, unreadable(err)
-		}
-		return value, nil
+func read[T any](raw json.RawMessage) (any, *jsonrpc.Error) {
+	value, err := wire.Read[T](raw)
+	if err != nil {
+		return nil, unreadable(err)
 	}
+	return value, nil
 }
 
 // empty is an answer that holds nothing.
-func empty(raw json.RawMessage) (any, *jsonrpc.Error) { return read(wire.ReadEmptyResponse)(raw) }
+func empty(raw json.RawMessage) (any, *jsonrpc.Error) { return read[wire.EmptyResponse](raw) }
 
 // pass passes a request to the agent. An error of the agent passes back with its code and message
 // alone.
@@ -157,7 +155,7 @@ type cancelRequest struct {
 
 // cancelledID reads the id of the request that is cancelled.
 func cancelledID(params json.RawMessage) (jsonrpc.ID, bool) {
-	r, err := wire.ReadCancelRequestNotification(params)
+	r, err := wire.Read[wire.CancelRequestNotification](params)
 	if err != nil {
 		return jsonrpc.ID{}, false
 	}

@@ -70,7 +70,7 @@ func TestOneTurn(t *testing.T) {
 	}
 	if got := x.editorGot(wire.MethodWriteTextFile); len(got) != 1 {
 		t.Errorf("the editor was asked to write %q", got)
-	} else if r, err := wire.ReadWriteTextFileRequest([]byte(got[0])); err != nil || r.Content != "x\u202ey" {
+	} else if r, err := wire.Read[wire.WriteTextFileRequest]([]byte(got[0])); err != nil || r.Content != "x\u202ey" {
 		t.Errorf("the editor was asked to write %q, %v", r.Content, err)
 	}
 	if got := x.editorGot(wire.MethodRequestPermission); len(got) != 0 {

@@ -30,7 +30,7 @@ func (p *Proxy) newSession(ctx context.Context, id jsonrpc.ID, r wire.NewSession
 	}
 	r.Meta, r.MCPServers = nil, p.mcpServers(ctx, r.MCPServers)
 	return p.pass(ctx, id, wire.MethodSessionNew, r, func(raw json.RawMessage) (any, *jsonrpc.Error) {
-		answer, err := wire.ReadNewSessionResponse(raw)
+		answer, err := wire.Read[wire.NewSessionResponse](raw)
 		if err != nil {
 			return nil, unreadable(err)
 		}
@@ -65,7 +65,7 @@ func (p *Proxy) openSession(ctx context.Context, id jsonrpc.ID, method string, r
 		var answer wire.OpenSessionResponse
 		if fault != nil {
 			fault = passedError(fault)
-		} else if read, err := wire.ReadOpenSessionResponse(raw); err != nil {
+		} else if read, err := wire.Read[wire.OpenSessionResponse](raw); err != nil {
 			fault = unreadable(err)
 		} else {
 			answer = read
@@ -199,7 +199,7 @@ func (p *Proxy) endTurn(s *session, raw json.RawMessage, fault *jsonrpc.Error) (
 		p.record(s, f)
 	}
 	stopped := t.stopped
-	answer, err := wire.ReadPromptResponse(raw)
+	answer, err := wire.Read[wire.PromptResponse](raw)
 	readable := fault == nil && err == nil
 	if len(found) > 0 && p.options.Unjudged != Note && stopped == nil {
 		stopped = refuseUnjudged(found[0])
@@ -244,7 +244,7 @@ func (p *Proxy) setOption(ctx context.Context, id jsonrpc.ID, r wire.SetConfigOp
 	}
 	r.Meta = nil
 	return p.pass(ctx, id, wire.MethodSessionSetConfigOption, r, func(raw json.RawMessage) (any, *jsonrpc.Error) {
-		answer, err := wire.ReadSetConfigOptionResponse(raw)
+		answer, err := wire.Read[wire.SetConfigOptionResponse](raw)
 		if err != nil {
 			return nil, unreadable(err)
 		}

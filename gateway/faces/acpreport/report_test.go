@@ -61,7 +61,7 @@ func check(t *testing.T, title string, d wire.ToolDetails) string {
 	if err := corpora.Definitions(t, "acp", "v1.schema.json").Check("SessionNotification", raw); err != nil {
 		t.Errorf("%s: %v", raw, err)
 	}
-	if _, err := wire.ReadSessionNotification(raw); err != nil {
+	if _, err := wire.Read[wire.SessionNotification](raw); err != nil {
 		t.Errorf("%s: %v", raw, err)
 	}
 	return string(raw)
@@ -188,7 +188,7 @@ func TestACP48Options(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := wire.ReadRequestPermissionRequest(raw); err != nil {
+		if _, err := wire.Read[wire.RequestPermissionRequest](raw); err != nil {
 			t.Errorf("%s: %v", raw, err)
 		}
 	}

@@ -35,7 +35,7 @@ func RunCommand(ctx, turn context.Context, call Call, request wire.CreateTermina
 	if err != nil {
 		return Command{}, err
 	}
-	created, err := wire.ReadCreateTerminalResponse(raw)
+	created, err := wire.Read[wire.CreateTerminalResponse](raw)
 	if err != nil {
 		return Command{}, err
 	}
@@ -67,7 +67,7 @@ func (t terminal) run(ctx, turn context.Context) (Command, error) {
 	defer cancel()
 	raw, err := t.call(bounded, wire.MethodTerminalOutput, t.is)
 	if err == nil {
-		c.Output, err = wire.ReadTerminalOutputResponse(raw)
+		c.Output, err = wire.Read[wire.TerminalOutputResponse](raw)
 	}
 	return c, err
 }
@@ -86,7 +86,7 @@ func (t terminal) wait(ctx, turn context.Context) error {
 	}
 	raw, err := t.call(ctx, wire.MethodTerminalWaitForExit, t.is)
 	if err == nil {
-		_, err = wire.ReadTerminalExitStatus(raw)
+		_, err = wire.Read[wire.TerminalExitStatus](raw)
 	}
 	return err
 }

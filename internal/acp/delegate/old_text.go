@@ -29,7 +29,7 @@ func OldText(ctx context.Context, call Call, sessionID, path string) (text *stri
 	if err != nil {
 		return nil, false
 	}
-	read, err := wire.ReadReadTextFileResponse(raw)
+	read, err := wire.Read[wire.ReadTextFileResponse](raw)
 	if err != nil || len(read.Content) > maxOldText {
 		return nil, false
 	}

@@ -1,17 +1,14 @@
 package wire
 
-import (
-	"encoding/json"
-	"math"
-)
+import "encoding/json"
 
 // RequestedSchema is the flat object that a form asks for.
 type RequestedSchema struct {
-	Type        string                  `json:"type"` // "object"
+	Type        string                  `json:"type" wire:"notnull" enum:"object"`
 	Title       string                  `json:"title,omitempty"`
 	Description string                  `json:"description,omitempty"`
 	Properties  map[string]FormProperty `json:"properties,omitzero"`
-	Required    []string                `json:"required,omitzero"`
+	Required    []string                `json:"required,omitzero" wire:"null"`
 	Meta        Meta                    `json:"_meta,omitempty"`
 }
 
@@ -29,120 +26,75 @@ const (
 
 // FormProperty is one property of a form. Its type says which members it has.
 type FormProperty struct {
-	Type        PropertyType    `json:"type"`
+	Type        PropertyType    `json:"type" wire:"required kind" enum:"string number integer boolean array"`
 	Title       string          `json:"title,omitempty"`
 	Description string          `json:"description,omitempty"`
 	Default     json.RawMessage `json:"default,omitempty"` // of the property's type
 	// Of a string:
-	MinLength *uint32      `json:"minLength,omitempty"`
-	MaxLength *uint32      `json:"maxLength,omitempty"`
-	Pattern   string       `json:"pattern,omitempty"`
-	Format    string       `json:"format,omitempty"`
-	Enum      []string     `json:"enum,omitzero"`
-	OneOf     []EnumOption `json:"oneOf,omitzero"`
+	MinLength *uint32      `json:"minLength,omitempty" of:"string"`
+	MaxLength *uint32      `json:"maxLength,omitempty" of:"string"`
+	Pattern   string       `json:"pattern,omitempty" of:"string"`
+	Format    string       `json:"format,omitempty" of:"string" enum:"email uri date date-time"`
+	Enum      []string     `json:"enum,omitzero" wire:"null" of:"string"`
+	OneOf     []EnumOption `json:"oneOf,omitzero" wire:"null" of:"string"`
 	// Of a number:
-	Minimum json.Number `json:"minimum,omitempty"`
-	Maximum json.Number `json:"maximum,omitempty"`
+	Minimum json.Number `json:"minimum,omitempty" of:"number integer"`
+	Maximum json.Number `json:"maximum,omitempty" of:"number integer"`
 	// Of an array:
-	MinItems *uint64    `json:"minItems,omitempty"`
-	MaxItems *uint64    `json:"maxItems,omitempty"`
-	Items    *FormItems `json:"items,omitempty"`
+	MinItems *uint64    `json:"minItems,omitempty" of:"array"`
+	MaxItems *uint64    `json:"maxItems,omitempty" of:"array"`
+	Items    *FormItems `json:"items,omitempty" of:"array!"`
 	Meta     Meta       `json:"_meta,omitempty"`
 }
 
 // FormItems is the values that a user may choose several of: either Enum or AnyOf.
 type FormItems struct {
-	Type  string       `json:"type,omitempty"` // "string" with Enum
-	Enum  []string     `json:"enum,omitzero"`
-	AnyOf []EnumOption `json:"anyOf,omitzero"`
+	Type  string       `json:"type,omitempty" wire:"required" enum:"string"` // with Enum
+	Enum  []string     `json:"enum,omitzero" wire:"required"`
+	AnyOf []EnumOption `json:"anyOf,omitzero" wire:"-"`
 	Meta  Meta         `json:"_meta,omitempty"`
 }
 
 // EnumOption is a value with a title.
 type EnumOption struct {
-	Const       string `json:"const"`
-	Title       string `json:"title"`
+	Const       string `json:"const" wire:"required"`
+	Title       string `json:"title" wire:"required"`
 	Description string `json:"description,omitempty"`
 	Meta        Meta   `json:"_meta,omitempty"`
 }
 
-func readRequestedSchema(o *object) RequestedSchema {
-	s := RequestedSchema{Type: "object", Title: o.oText("title"), Description: o.oText("description"), Meta: o.meta()}
-	if raw := o.optional("type"); raw != nil {
-		enum(o.at("type"), raw, "object")
-	}
-	s.Required = list(o.at("required"), o.nullable("required"), (*place).text)
-	raw := o.optional("properties")
-	if raw == nil {
-		return s
-	}
-	properties := o.at("properties").object(raw)
-	s.Properties = make(map[string]FormProperty, len(properties.members))
-	for name := range properties.members {
-		s.Properties[name] = rObject(properties, name, readFormProperty)
-	}
-	return s
+func (s *RequestedSchema) read(o *object) {
+	s.Type = "object"
+	o.fields(s)
 }
 
-func readFormProperty(o *object) FormProperty {
-	p := FormProperty{
-		Type:  enum(o.at("type"), o.required("type"), StringProperty, NumberProperty, IntegerProperty, BooleanProperty, ArrayProperty),
-		Title: o.oText("title"), Description: o.oText("description"), Default: o.any("default"), Meta: o.meta(),
-	}
-	fallback, given := o.at("default"), p.Default
+func (p *FormProperty) read(o *object) {
+	o.fields(p)
 	switch p.Type {
 	case StringProperty:
-		fallback.text(given)
-		p.MinLength, p.MaxLength, p.Pattern = o.oUint32("minLength", 0), o.oUint32("maxLength", 0), o.oText("pattern")
-		p.Format = enum(o.at("format"), o.nullable("format"), "email", "uri", "date", "date-time")
-		p.Enum = list(o.at("enum"), o.nullable("enum"), (*place).text)
-		p.OneOf = oObjects(o, "oneOf", readEnumOption)
-	case NumberProperty, IntegerProperty:
-		number := o.number
-		if p.Type == IntegerProperty {
-			number = o.integer
+		o.take("default", new(string), "")
+	case NumberProperty:
+		o.take("default", new(json.Number), "")
+	case IntegerProperty:
+		for _, name := range []string{"default", "minimum", "maximum"} {
+			var n json.Number
+			o.take(name, &n, "")
+			if _, err := n.Int64(); n != "" && err != nil {
+				o.at(name).fail("a whole number of 64 bits", "another number")
+			}
 		}
-		if given != nil {
-			number("default")
-		}
-		p.Minimum, p.Maximum = number("minimum"), number("maximum")
 	case BooleanProperty:
-		fallback.boolean(given)
+		o.take("default", new(bool), `wire:"null"`)
 	case ArrayProperty:
-		list(fallback, given, (*place).text)
-		p.MinItems, p.MaxItems = o.oWhole("minItems", 0, math.MaxUint64), o.oWhole("maxItems", 0, math.MaxUint64)
-		items := rObject(o, "items", readFormItems)
-		p.Items = &items
+		o.take("default", new([]string), `wire:"null"`)
 	}
-	return p
 }
 
-// number reads a number that may be absent or null.
-func (o *object) number(name string) json.Number { return o.at(name).number(o.nullable(name)) }
-
-// integer reads a whole number of 64 bits that may be absent or null.
-func (o *object) integer(name string) json.Number {
-	n := o.number(name)
-	if n == "" {
-		return ""
-	}
-	if _, err := n.Int64(); err != nil {
-		o.at(name).fail("a whole number of 64 bits", "another number")
-	}
-	return n
-}
-
-func readFormItems(o *object) FormItems {
-	items := FormItems{Meta: o.meta()}
+func (i *FormItems) read(o *object) {
 	if o.has("anyOf") {
-		items.AnyOf = rObjects(o, "anyOf", readEnumOption)
-		return items
+		o.take("_meta", &i.Meta, `json:"_meta"`)
+		o.take("anyOf", &i.AnyOf, "")
+		return
 	}
-	items.Type = enum(o.at("type"), o.required("type"), "string")
-	items.Enum = list(o.at("enum"), o.required("enum"), (*place).text)
-	return items
-}
-
-func readEnumOption(o *object) EnumOption {
-	return EnumOption{o.rText("const"), o.rText("title"), o.oText("description"), o.meta()}
+	o.fields(i)
 }

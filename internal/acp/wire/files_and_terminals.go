@@ -1,68 +1,67 @@
 package wire
 
-import (
-	"encoding/json"
-	"math"
-)
-
 // ReadTextFileRequest is the params of fs/read_text_file.
 type ReadTextFileRequest struct {
-	SessionID string  `json:"sessionId"`
-	Path      string  `json:"path"`            // absolute
-	Line      *uint32 `json:"line,omitempty"`  // from 1; nil is the first
-	Limit     *uint32 `json:"limit,omitempty"` // in lines; nil is all
+	_         closed
+	SessionID string  `json:"sessionId" wire:"required id"`
+	Path      string  `json:"path" wire:"required path"` // absolute
+	Line      *uint32 `json:"line,omitempty" min:"1"`    // from 1; nil is the first
+	Limit     *uint32 `json:"limit,omitempty"`           // in lines; nil is all
 	Meta      Meta    `json:"_meta,omitempty"`
 }
 
 // ReadTextFileResponse is its result.
 type ReadTextFileResponse struct {
-	Content string `json:"content"`
+	Content string `json:"content" wire:"required"`
 	Meta    Meta   `json:"_meta,omitempty"`
 }
 
 // WriteTextFileRequest is the params of fs/write_text_file.
 type WriteTextFileRequest struct {
-	SessionID string `json:"sessionId"`
-	Path      string `json:"path"` // absolute
-	Content   string `json:"content"`
+	_         closed
+	SessionID string `json:"sessionId" wire:"required id"`
+	Path      string `json:"path" wire:"required path"` // absolute
+	Content   string `json:"content" wire:"required"`
 	Meta      Meta   `json:"_meta,omitempty"`
 }
 
-// CreateTerminalRequest is the params of terminal/create.
+// CreateTerminalRequest is the params of terminal/create. No variable is named twice.
 type CreateTerminalRequest struct {
-	SessionID       string        `json:"sessionId"`
-	Command         string        `json:"command"`
+	_               closed
+	SessionID       string        `json:"sessionId" wire:"required id"`
+	Command         string        `json:"command" wire:"required"`
 	Args            []string      `json:"args,omitzero"`
 	Env             []EnvVariable `json:"env,omitzero"`
-	Cwd             string        `json:"cwd,omitempty"` // absolute
+	Cwd             string        `json:"cwd,omitempty" wire:"path"` // absolute
 	OutputByteLimit *uint64       `json:"outputByteLimit,omitempty"`
 	Meta            Meta          `json:"_meta,omitempty"`
 }
 
 // EnvVariable is a variable of an environment.
 type EnvVariable struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
+	Name  string `json:"name" wire:"required"`
+	Value string `json:"value" wire:"required"`
 	Meta  Meta   `json:"_meta,omitempty"`
 }
 
 // CreateTerminalResponse is the result of terminal/create.
 type CreateTerminalResponse struct {
-	TerminalID string `json:"terminalId"`
+	TerminalID string `json:"terminalId" wire:"required id"`
 	Meta       Meta   `json:"_meta,omitempty"`
 }
 
 // TerminalRequest is the params of terminal/output, /wait_for_exit, /kill and /release.
 type TerminalRequest struct {
-	SessionID  string `json:"sessionId"`
-	TerminalID string `json:"terminalId"`
+	_          closed
+	SessionID  string `json:"sessionId" wire:"required id"`
+	TerminalID string `json:"terminalId" wire:"required id"`
 	Meta       Meta   `json:"_meta,omitempty"`
 }
 
 // TerminalOutputResponse is the result of terminal/output.
 type TerminalOutputResponse struct {
-	Output     string              `json:"output"`
-	Truncated  bool                `json:"truncated"`
+	Output     string              `json:"output" wire:"required"`
+	Truncated  bool                `json:"truncated" wire:"required"`
 	ExitStatus *TerminalExitStatus `json:"exitStatus,omitempty"` // nil: it still runs
 	Meta       Meta                `json:"_meta,omitempty"`
 }
@@ -74,97 +73,23 @@ type TerminalExitStatus struct {
 	Meta     Meta    `json:"_meta,omitempty"`
 }
 
-// EmptyResponse is the result of a method that returns nothing.
+// EmptyResponse is the result of a method that returns nothing; null is one.
 type EmptyResponse struct {
 	Meta Meta `json:"_meta,omitempty"`
 }
 
-// ReadReadTextFileRequest reads the params of fs/read_text_file.
-func ReadReadTextFileRequest(raw json.RawMessage) (ReadTextFileRequest, error) {
-	return read(raw, refuse, func(o *object) ReadTextFileRequest {
-		return ReadTextFileRequest{o.rID("sessionId"), o.rPath("path"), o.oUint32("line", 1), o.oUint32("limit", 0), o.meta()}
-	})
+func (r *CreateTerminalRequest) read(o *object) {
+	o.fields(r)
+	o.at("env").differ(r.Env)
 }
 
-// ReadReadTextFileResponse reads the result of fs/read_text_file.
-func ReadReadTextFileResponse(raw json.RawMessage) (ReadTextFileResponse, error) {
-	return read(raw, drop, func(o *object) ReadTextFileResponse {
-		return ReadTextFileResponse{o.rText("content"), o.meta()}
-	})
-}
-
-// ReadWriteTextFileRequest reads the params of fs/write_text_file.
-func ReadWriteTextFileRequest(raw json.RawMessage) (WriteTextFileRequest, error) {
-	return read(raw, refuse, func(o *object) WriteTextFileRequest {
-		return WriteTextFileRequest{o.rID("sessionId"), o.rPath("path"), o.rText("content"), o.meta()}
-	})
-}
-
-// ReadCreateTerminalRequest reads the params of terminal/create. No variable is named twice.
-func ReadCreateTerminalRequest(raw json.RawMessage) (CreateTerminalRequest, error) {
-	return read(raw, refuse, func(o *object) CreateTerminalRequest {
-		return CreateTerminalRequest{
-			SessionID:       o.rID("sessionId"),
-			Command:         o.rText("command"),
-			Args:            o.texts("args"),
-			Env:             readEnv(o, o.optional("env")),
-			Cwd:             o.oPath("cwd"),
-			OutputByteLimit: o.oWhole("outputByteLimit", 0, math.MaxUint64),
-			Meta:            o.meta(),
-		}
-	})
-}
-
-func readEnv(o *object, raw json.RawMessage) []EnvVariable {
-	env := objects(o, "env", raw, func(o *object) EnvVariable {
-		return EnvVariable{o.rText("name"), o.rText("value"), o.meta()}
-	})
+// differ refuses an environment that names a variable twice.
+func (p *place) differ(env []EnvVariable) {
 	names := map[string]bool{}
 	for i, v := range env {
 		if names[v.Name] {
-			o.at("env").element(i).fail("a name that no other variable has", "one that stands twice")
+			p.element(i).fail("a name that no other variable has", "one that stands twice")
 		}
 		names[v.Name] = true
 	}
-	return env
-}
-
-// ReadCreateTerminalResponse reads the result of terminal/create.
-func ReadCreateTerminalResponse(raw json.RawMessage) (CreateTerminalResponse, error) {
-	return read(raw, drop, func(o *object) CreateTerminalResponse {
-		return CreateTerminalResponse{o.rID("terminalId"), o.meta()}
-	})
-}
-
-// ReadTerminalRequest reads the params of the methods of a terminal that exists.
-func ReadTerminalRequest(raw json.RawMessage) (TerminalRequest, error) {
-	return read(raw, refuse, func(o *object) TerminalRequest {
-		return TerminalRequest{o.rID("sessionId"), o.rID("terminalId"), o.meta()}
-	})
-}
-
-// ReadTerminalOutputResponse reads the result of terminal/output.
-func ReadTerminalOutputResponse(raw json.RawMessage) (TerminalOutputResponse, error) {
-	return read(raw, drop, func(o *object) TerminalOutputResponse {
-		return TerminalOutputResponse{
-			Output:     o.rText("output"),
-			Truncated:  o.at("truncated").boolean(o.required("truncated")),
-			ExitStatus: oObject(o, "exitStatus", readExitStatus),
-			Meta:       o.meta(),
-		}
-	})
-}
-
-// ReadTerminalExitStatus reads the result of terminal/wait_for_exit.
-func ReadTerminalExitStatus(raw json.RawMessage) (TerminalExitStatus, error) {
-	return read(raw, drop, readExitStatus)
-}
-
-func readExitStatus(o *object) TerminalExitStatus {
-	return TerminalExitStatus{o.oUint32("exitCode", 0), o.oString("signal"), o.meta()}
-}
-
-// ReadEmptyResponse reads the result of a method that returns nothing. Null is one.
-func ReadEmptyResponse(raw json.RawMessage) (EmptyResponse, error) {
-	return read(raw, drop, func(o *object) EmptyResponse { return EmptyResponse{o.meta()} })
 }

@@ -139,7 +139,7 @@ func TestLinear(t *testing.T) {
 	} {
 		for _, n := range []int{wire.MaxItems, 200_000} {
 			raw := []byte(`{"sessionId":"s","prompt":[` + strings.TrimSuffix(strings.Repeat(part, n), ",") + `]}`)
-			_, err := wire.ReadPromptRequest(raw)
+			_, err := wire.Read[wire.PromptRequest](raw)
 			if (err == nil) != (name == "elements" && n == wire.MaxItems) {
 				t.Errorf("%d %s: %v", n, name, err)
 			}
@@ -150,7 +150,7 @@ func TestLinear(t *testing.T) {
 		`{"sessionId":"s","prompt":[],"x":` + deep + `}`:                false,
 		`{"sessionId":"s","prompt":[],"x":` + deep[5:len(deep)-1] + `}`: true,
 	} {
-		if _, err := wire.ReadPromptRequest([]byte(text)); (err == nil) != ok {
+		if _, err := wire.Read[wire.PromptRequest]([]byte(text)); (err == nil) != ok {
 			t.Errorf("%.60s…: %v", text, err)
 		}
 	}

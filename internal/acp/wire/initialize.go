@@ -1,13 +1,10 @@
 package wire
 
-import (
-	"encoding/json"
-	"math"
-)
+import "slices"
 
 // InitializeRequest is the params of initialize.
 type InitializeRequest struct {
-	ProtocolVersion    uint16             `json:"protocolVersion"`
+	ProtocolVersion    uint16             `json:"protocolVersion" wire:"required"`
 	ClientCapabilities ClientCapabilities `json:"clientCapabilities"`
 	ClientInfo         *Implementation    `json:"clientInfo,omitempty"`
 	Meta               Meta               `json:"_meta,omitempty"`
@@ -15,9 +12,9 @@ type InitializeRequest struct {
 
 // Implementation names a program.
 type Implementation struct {
-	Name    string `json:"name"`
+	Name    string `json:"name" wire:"required"`
 	Title   string `json:"title,omitempty"`
-	Version string `json:"version"`
+	Version string `json:"version" wire:"required"`
 	Meta    Meta   `json:"_meta,omitempty"`
 }
 
@@ -61,9 +58,10 @@ type ElicitationCapabilities struct {
 	URL  *Capability `json:"url,omitempty"`
 }
 
-// InitializeResponse is the result of initialize.
+// InitializeResponse is the result of initialize. Methods of authentication of a type that the protocol
+// does not have are left out.
 type InitializeResponse struct {
-	ProtocolVersion   uint16            `json:"protocolVersion"`
+	ProtocolVersion   uint16            `json:"protocolVersion" wire:"required"`
 	AgentCapabilities AgentCapabilities `json:"agentCapabilities"`
 	AuthMethods       List[AuthMethod]  `json:"authMethods"`
 	AgentInfo         *Implementation   `json:"agentInfo,omitempty"`
@@ -107,89 +105,7 @@ type AgentAuthCapabilities struct {
 	Logout *Capability `json:"logout,omitempty"`
 }
 
-// ReadInitializeRequest reads the params of initialize.
-func ReadInitializeRequest(raw json.RawMessage) (InitializeRequest, error) {
-	return read(raw, drop, func(o *object) InitializeRequest {
-		return InitializeRequest{
-			ProtocolVersion:    o.version(),
-			ClientCapabilities: dObject(o, "clientCapabilities", readClientCapabilities),
-			ClientInfo:         oObject(o, "clientInfo", readImplementation),
-			Meta:               o.meta(),
-		}
-	})
-}
-
-func (o *object) version() uint16 {
-	n := o.at("protocolVersion").whole(o.required("protocolVersion"), 0, math.MaxUint16)
-	if n == nil {
-		return 0
-	}
-	return uint16(*n)
-}
-
-func readImplementation(o *object) Implementation {
-	return Implementation{o.rText("name"), o.oText("title"), o.rText("version"), o.meta()}
-}
-
-// capability reads an object whose presence is the capability.
-func capability(o *object, name string) *Capability {
-	return oObject(o, name, func(*object) Capability { return Capability{} })
-}
-
-func readClientCapabilities(o *object) ClientCapabilities {
-	return ClientCapabilities{
-		FS: dObject(o, "fs", func(o *object) FSCapabilities {
-			return FSCapabilities{o.flag("readTextFile"), o.flag("writeTextFile")}
-		}),
-		Terminal: o.flag("terminal"),
-		Session: oObject(o, "session", func(o *object) ClientSessionCapabilities {
-			return ClientSessionCapabilities{oObject(o, "configOptions", func(o *object) ConfigOptionCapabilities {
-				return ConfigOptionCapabilities{capability(o, "boolean")}
-			})}
-		}),
-		Auth: dObject(o, "auth", func(o *object) ClientAuthCapabilities {
-			return ClientAuthCapabilities{o.flag("terminal")}
-		}),
-		Elicitation: oObject(o, "elicitation", func(o *object) ElicitationCapabilities {
-			return ElicitationCapabilities{capability(o, "form"), capability(o, "url")}
-		}),
-		Meta: o.meta(),
-	}
-}
-
-// ReadInitializeResponse reads the result of initialize. Methods of authentication of a type
-// that the protocol does not have are left out.
-func ReadInitializeResponse(raw json.RawMessage) (InitializeResponse, error) {
-	return read(raw, drop, func(o *object) InitializeResponse {
-		return InitializeResponse{
-			ProtocolVersion:   o.version(),
-			AgentCapabilities: dObject(o, "agentCapabilities", readAgentCapabilities),
-			AuthMethods:       readAuthMethods(o),
-			AgentInfo:         oObject(o, "agentInfo", readImplementation),
-			Meta:              o.meta(),
-		}
-	})
-}
-
-func readAgentCapabilities(o *object) AgentCapabilities {
-	return AgentCapabilities{
-		LoadSession: o.flag("loadSession"),
-		PromptCapabilities: dObject(o, "promptCapabilities", func(o *object) PromptCapabilities {
-			return PromptCapabilities{o.flag("image"), o.flag("audio"), o.flag("embeddedContext")}
-		}),
-		MCPCapabilities: dObject(o, "mcpCapabilities", func(o *object) MCPCapabilities {
-			return MCPCapabilities{o.flag("http"), o.flag("sse")}
-		}),
-		SessionCapabilities: dObject(o, "sessionCapabilities", func(o *object) SessionCapabilities {
-			return SessionCapabilities{
-				List: capability(o, "list"), Delete: capability(o, "delete"),
-				AdditionalDirectories: capability(o, "additionalDirectories"),
-				Resume:                capability(o, "resume"), Close: capability(o, "close"),
-			}
-		}),
-		Auth: dObject(o, "auth", func(o *object) AgentAuthCapabilities {
-			return AgentAuthCapabilities{capability(o, "logout")}
-		}),
-		Meta: o.meta(),
-	}
+func (r *InitializeResponse) read(o *object) {
+	o.fields(r)
+	r.AuthMethods = slices.DeleteFunc(r.AuthMethods, func(m AuthMethod) bool { return m.Type != "" && !m.Terminal() })
 }

@@ -26,7 +26,7 @@ func ClientMethod(name string) (m Method, ok bool) {
 
 func methods(side func(string) Method, name string) (Method, bool) {
 	if name == MethodCancelRequest {
-		return notification(name, ReadCancelRequestNotification), true
+		return notification[CancelRequestNotification](name), true
 	}
 	m := side(name)
 	return m, m.ReadParams != nil
@@ -35,29 +35,29 @@ func methods(side func(string) Method, name string) (Method, bool) {
 func agentMethods(name string) Method {
 	switch name {
 	case MethodInitialize:
-		return request(name, ReadInitializeRequest, ReadInitializeResponse)
+		return request[InitializeRequest, InitializeResponse](name)
 	case MethodAuthenticate:
-		return request(name, ReadAuthenticateRequest, ReadEmptyResponse)
+		return request[AuthenticateRequest, EmptyResponse](name)
 	case MethodLogout:
-		return request(name, ReadLogoutRequest, ReadEmptyResponse)
+		return request[LogoutRequest, EmptyResponse](name)
 	case MethodSessionNew:
-		return request(name, ReadNewSessionRequest, ReadNewSessionResponse)
+		return request[NewSessionRequest, NewSessionResponse](name)
 	case MethodSessionLoad:
-		return request(name, ReadLoadSessionRequest, ReadOpenSessionResponse)
+		return Method{Name: name, ReadParams: boxed(ReadLoadSessionRequest), ReadResult: boxed(Read[OpenSessionResponse])}
 	case MethodSessionResume:
-		return request(name, ReadResumeSessionRequest, ReadOpenSessionResponse)
+		return request[OpenSessionRequest, OpenSessionResponse](name)
 	case MethodSessionList:
-		return request(name, ReadListSessionsRequest, ReadListSessionsResponse)
+		return request[ListSessionsRequest, ListSessionsResponse](name)
 	case MethodSessionDelete, MethodSessionClose:
-		return request(name, ReadSessionRequest, ReadEmptyResponse)
+		return request[SessionRequest, EmptyResponse](name)
 	case MethodSessionPrompt:
-		return request(name, ReadPromptRequest, ReadPromptResponse)
+		return request[PromptRequest, PromptResponse](name)
 	case MethodSessionCancel:
-		return notification(name, ReadSessionRequest)
+		return notification[SessionRequest](name)
 	case MethodSessionSetMode:
-		return request(name, ReadSetModeRequest, ReadEmptyResponse)
+		return request[SetModeRequest, EmptyResponse](name)
 	case MethodSessionSetConfigOption:
-		return request(name, ReadSetConfigOptionRequest, ReadSetConfigOptionResponse)
+		return request[SetConfigOptionRequest, SetConfigOptionResponse](name)
 	}
 	return Method{}
 }
@@ -65,35 +65,35 @@ func agentMethods(name string) Method {
 func clientMethods(name string) Method {
 	switch name {
 	case MethodSessionUpdate:
-		return notification(name, ReadSessionNotification)
+		return notification[SessionNotification](name)
 	case MethodRequestPermission:
-		return request(name, ReadRequestPermissionRequest, ReadRequestPermissionResponse)
+		return request[RequestPermissionRequest, RequestPermissionResponse](name)
 	case MethodReadTextFile:
-		return request(name, ReadReadTextFileRequest, ReadReadTextFileResponse)
+		return request[ReadTextFileRequest, ReadTextFileResponse](name)
 	case MethodWriteTextFile:
-		return request(name, ReadWriteTextFileRequest, ReadEmptyResponse)
+		return request[WriteTextFileRequest, EmptyResponse](name)
 	case MethodTerminalCreate:
-		return request(name, ReadCreateTerminalRequest, ReadCreateTerminalResponse)
+		return request[CreateTerminalRequest, CreateTerminalResponse](name)
 	case MethodTerminalOutput:
-		return request(name, ReadTerminalRequest, ReadTerminalOutputResponse)
+		return request[TerminalRequest, TerminalOutputResponse](name)
 	case MethodTerminalWaitForExit:
-		return request(name, ReadTerminalRequest, ReadTerminalExitStatus)
+		return request[TerminalRequest, TerminalExitStatus](name)
 	case MethodTerminalKill, MethodTerminalRelease:
-		return request(name, ReadTerminalRequest, ReadEmptyResponse)
+		return request[TerminalRequest, EmptyResponse](name)
 	case MethodElicitationCreate:
-		return request(name, ReadCreateElicitationRequest, ReadCreateElicitationResponse)
+		return request[CreateElicitationRequest, CreateElicitationResponse](name)
 	case MethodElicitationComplete:
-		return notification(name, ReadCompleteElicitationNotification)
+		return notification[CompleteElicitationNotification](name)
 	}
 	return Method{}
 }
 
-func request[P, R any](name string, params func(json.RawMessage) (P, error), result func(json.RawMessage) (R, error)) Method {
-	return Method{Name: name, ReadParams: boxed(params), ReadResult: boxed(result)}
+func request[P, R any](name string) Method {
+	return Method{Name: name, ReadParams: boxed(Read[P]), ReadResult: boxed(Read[R])}
 }
 
-func notification[P any](name string, params func(json.RawMessage) (P, error)) Method {
-	return Method{Name: name, Notification: true, ReadParams: boxed(params)}
+func notification[P any](name string) Method {
+	return Method{Name: name, Notification: true, ReadParams: boxed(Read[P])}
 }
 
 // boxed returns nil for a value that could not be read.

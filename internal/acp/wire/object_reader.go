@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,16 +32,14 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: expected %s, found %s", at, e.Expected, e.Found)
 }
 
-// rule says what becomes of members that the protocol does not have.
-type rule int
+// Read reads a value of the protocol; absent and null are an empty object. Members that T does not have are
+// dropped, or refused where T is closed.
+func Read[T any](raw json.RawMessage) (T, error) { return read[T](raw, &state{}) }
 
-const (
-	drop   rule = iota
-	refuse      // of the root object alone
-)
+// closed marks the params of a request that an agent makes.
+type closed struct{}
 
-// read reads an object; absent and null are an empty one.
-func read[T any](raw json.RawMessage, unknown rule, members func(*object) T) (T, error) {
+func read[T any](raw json.RawMessage, s *state) (value T, _ error) {
 	var none T
 	if len(raw) == 0 {
 		raw = json.RawMessage("{}")
@@ -52,10 +50,10 @@ func read[T any](raw json.RawMessage, unknown rule, members func(*object) T) (T,
 	if kindOf(raw) == "null" {
 		raw = json.RawMessage("{}")
 	}
-	s := new(state)
 	o := (&place{state: s}).object(raw)
-	value := members(o)
-	if unknown == refuse {
+	into := reflect.ValueOf(&value).Elem()
+	o.read(into)
+	if into.Type().Field(0).Type == reflect.TypeFor[closed]() {
 		o.refuseOthers()
 	}
 	if s.err != nil {
@@ -175,139 +173,11 @@ func (o *object) refuseOthers() {
 	}
 }
 
-// The functions below take a raw value, which may be nil, and then return the zero value.
-
-func (p *place) text(raw json.RawMessage) string {
-	if raw == nil || p.err != nil {
-		return ""
+// bound refuses an object of any names that has too many.
+func (o *object) bound() {
+	if len(o.members) > MaxItems {
+		o.fail(fmt.Sprintf("at most %d members", MaxItems), "more")
 	}
-	if kind := kindOf(raw); kind != "a string" {
-		p.fail("a string", kind)
-		return ""
-	}
-	text, err := strictjson.Unquote(raw)
-	if err != nil {
-		p.fail("a string", "another value")
-	}
-	return string(text)
-}
-
-func (p *place) id(raw json.RawMessage) string {
-	s := p.text(raw)
-	if raw != nil && (s == "" || len(s) > MaxID) {
-		p.fail(fmt.Sprintf("1 to %d bytes", MaxID), strconv.Itoa(len(s)))
-	}
-	return s
-}
-
-func (p *place) path(raw json.RawMessage) string {
-	s := p.text(raw)
-	if raw != nil && (!filepath.IsAbs(s) || strings.ContainsRune(s, 0)) {
-		p.fail("an absolute path", "another string")
-	}
-	return s
-}
-
-// reportedPath reads the path of a reported tool call. A relative one is taken only where it has one
-// meaning: below the folder that it starts in.
-func (p *place) reportedPath(raw json.RawMessage) string {
-	if s := p.text(raw); p.relative && raw != nil && isBelow(s) {
-		return s
-	}
-	return p.path(raw)
-}
-
-// isBelow reports whether a path is relative, and leads to a place below the folder that it starts in.
-func isBelow(path string) bool {
-	return filepath.IsLocal(path) && !slices.Contains(strings.Split(path, "/"), "..") && !strings.ContainsAny(path, "\\\x00") && !strings.Contains(path, "://")
-}
-
-func (p *place) boolean(raw json.RawMessage) bool {
-	if raw == nil {
-		return false
-	}
-	if kind := kindOf(raw); kind != "true" && kind != "false" {
-		p.fail("true or false", kind)
-	}
-	return raw[0] == 't'
-}
-
-// whole reads a whole number from least to most.
-func (p *place) whole(raw json.RawMessage, least int64, most uint64) *uint64 {
-	if raw == nil || p.err != nil {
-		return nil
-	}
-	n, err := strconv.ParseUint(string(raw), 10, 64)
-	if err != nil || n < uint64(least) || n > most {
-		p.fail(fmt.Sprintf("a whole number from %d to %d", least, most), kindOf(raw))
-		return nil
-	}
-	return &n
-}
-
-func (p *place) number(raw json.RawMessage) json.Number {
-	if raw == nil {
-		return ""
-	}
-	if kind := kindOf(raw); kind != "a number" {
-		p.fail("a number", kind)
-	}
-	if len(raw) > 256 {
-		p.fail("a number of at most 256 characters", strconv.Itoa(len(raw)))
-		return ""
-	}
-	return json.Number(raw)
-}
-
-func (p *place) meta(raw json.RawMessage) json.RawMessage {
-	if raw == nil {
-		return nil
-	}
-	if kind := kindOf(raw); kind != "an object" {
-		p.fail("an object", kind)
-	}
-	if len(raw) > MaxMeta {
-		return nil
-	}
-	return bytes.Clone(raw)
-}
-
-func enum[T ~string](p *place, raw json.RawMessage, values ...T) T {
-	s := T(p.text(raw))
-	if raw != nil && p.err == nil && !slices.Contains(values, s) {
-		names := make([]string, len(values))
-		for i, v := range values {
-			names[i] = string(v)
-		}
-		p.fail("one of "+strings.Join(names, ", "), "another string")
-	}
-	return s
-}
-
-// list reads an array; absent is nil, an empty one is not.
-func list[T any](p *place, raw json.RawMessage, element func(*place, json.RawMessage) T) []T {
-	if raw == nil || p.err != nil {
-		return nil
-	}
-	if kind := kindOf(raw); kind != "an array" {
-		p.fail("an array", kind)
-		return nil
-	}
-	values := []T{}
-	err := strictjson.EachElement(raw, func(value []byte) error {
-		if len(values) == MaxItems {
-			p.fail(fmt.Sprintf("at most %d elements", MaxItems), "more")
-		}
-		if p.err != nil {
-			return p.err
-		}
-		values = append(values, element(p.element(len(values)), value))
-		return nil
-	})
-	if err != nil {
-		p.fail("an array", "another value")
-	}
-	return values
 }
 
 // kindOf names the kind of a value that was checked. White space may precede it.

@@ -1,11 +1,9 @@
 package wire
 
-import "encoding/json"
-
 // PromptRequest is the params of session/prompt.
 type PromptRequest struct {
-	SessionID string             `json:"sessionId"`
-	Prompt    List[ContentBlock] `json:"prompt"`
+	SessionID string             `json:"sessionId" wire:"required id"`
+	Prompt    List[ContentBlock] `json:"prompt" wire:"required"`
 	Meta      Meta               `json:"_meta,omitempty"`
 }
 
@@ -23,22 +21,6 @@ const (
 
 // PromptResponse is the result of session/prompt.
 type PromptResponse struct {
-	StopReason StopReason `json:"stopReason"`
+	StopReason StopReason `json:"stopReason" wire:"required" enum:"end_turn max_tokens max_turn_requests refusal cancelled"`
 	Meta       Meta       `json:"_meta,omitempty"`
-}
-
-// ReadPromptRequest reads the params of session/prompt.
-func ReadPromptRequest(raw json.RawMessage) (PromptRequest, error) {
-	return read(raw, drop, func(o *object) PromptRequest {
-		return PromptRequest{o.rID("sessionId"), rObjects(o, "prompt", readContentBlock), o.meta()}
-	})
-}
-
-// ReadPromptResponse reads the result of session/prompt.
-func ReadPromptResponse(raw json.RawMessage) (PromptResponse, error) {
-	return read(raw, drop, func(o *object) PromptResponse {
-		reason := enum(o.at("stopReason"), o.required("stopReason"),
-			StopEndTurn, StopMaxTokens, StopMaxTurnRequests, StopRefusal, StopCancelled)
-		return PromptResponse{reason, o.meta()}
-	})
 }

@@ -57,7 +57,7 @@ func TestReportedPaths(t *testing.T) {
 			if _, err := wire.ReadReport(report); (err == nil) != taken {
 				t.Errorf("%s: %v", members, err)
 			}
-			if _, err := wire.ReadSessionNotification(report); (err == nil) != (path == "/a") {
+			if _, err := wire.Read[wire.SessionNotification](report); (err == nil) != (path == "/a") {
 				t.Errorf("%s, strictly: %v", members, err)
 			}
 		}
@@ -75,7 +75,7 @@ func TestACP54Locations(t *testing.T) {
 		{at(`"path":"./a"`), "/update/locations/0/path"}, {at(`"path":"/a","line":-1`), "/update/locations/0/line"},
 		{at(`"path":"/a","line":4294967296`), "/update/locations/0/line"}, {at(`"path":"/a","line":1.0`), "/update/locations/0/line"}, {at(`"path":"/a","line":"1"`), "/update/locations/0/line"},
 	})
-	read, err := wire.ReadSessionNotification([]byte(at(`"path":"/a","line":0`)))
+	read, err := wire.Read[wire.SessionNotification]([]byte(at(`"path":"/a","line":0`)))
 	if call, ok := read.Update.(wire.ToolCall); err != nil || !ok || call.Locations[0].Line != nil {
 		t.Errorf("%+v, %v", read, err)
 	}
@@ -110,7 +110,7 @@ func TestACP11Members(t *testing.T) {
 		holds(t, wire.ClientMethod, name, false, []faulty{{text + `}`, "-"}, {text + `,"_meta":{"more":1}}`, "-"}, {text + `,"_meta":1}`, "/_meta"}, {text + `,"more":1}`, ""}})
 	}
 	long := `{"a":"` + strings.Repeat("x", wire.MaxMeta) + `"}`
-	read, err := wire.ReadPromptRequest([]byte(`{"sessionId":"s","more":1,"prompt":[{"type":"text","text":"t","more":{},"_meta":` + long + `}],"_meta":{"b":2}}`))
+	read, err := wire.Read[wire.PromptRequest]([]byte(`{"sessionId":"s","more":1,"prompt":[{"type":"text","text":"t","more":{},"_meta":` + long + `}],"_meta":{"b":2}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestACP05Capabilities(t *testing.T) {
 		`{"protocolVersion":1}`: `{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":false,"writeTextFile":false},"terminal":false,"auth":{"terminal":false}}}`,
 		`{"protocolVersion":2,"clientCapabilities":{"fs":{"readTextFile":true,"deleteFile":true},"session":{"notices":{}},"elicitation":{}}}`: `{"protocolVersion":2,"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":false},"terminal":false,"session":{},"auth":{"terminal":false},"elicitation":{}}}`,
 	} {
-		read, err := wire.ReadInitializeRequest([]byte(text))
+		read, err := wire.Read[wire.InitializeRequest]([]byte(text))
 		if written, marshal := json.Marshal(read); err != nil || marshal != nil || string(written) != want {
 			t.Errorf("%s: %s, %v; expected %s", text, written, err, want)
 		}
@@ -135,10 +135,26 @@ func TestACP05Capabilities(t *testing.T) {
 		{`{}`, ""}, {`{"protocolVersion":65536}`, "/protocolVersion"}, {`{"protocolVersion":"1"}`, "/protocolVersion"},
 		{`{"protocolVersion":1,"clientCapabilities":{"terminal":1}}`, "/clientCapabilities/terminal"},
 	})
-	read, err := wire.ReadInitializeResponse([]byte(`{"protocolVersion":1,"authMethods":[{"id":"a","name":"A"},{"type":"env_var","id":"b","name":"B","vars":[]},{"type":"agent","id":"c","name":"C"}]}`))
+	read, err := wire.Read[wire.InitializeResponse]([]byte(`{"protocolVersion":1,"authMethods":[{"id":"a","name":"A"},{"type":"env_var","id":"b","name":"B","vars":[]},{"type":"agent","id":"c","name":"C"}]}`))
 	if err != nil || len(read.AuthMethods) != 2 || read.AuthMethods[1].ID != "c" {
 		t.Errorf("%+v, %v", read, err)
 	}
+}
+
+// TestBounds: lists, and objects of any names, are bounded.
+func TestBounds(t *testing.T) {
+	list := "[" + strings.Repeat(`"x",`, wire.MaxItems) + `"x"]`
+	variables := make([]string, wire.MaxItems+1)
+	for i := range variables {
+		variables[i] = fmt.Sprintf(`"v%d":""`, i)
+	}
+	method := func(member, value string) string {
+		return `{"protocolVersion":1,"authMethods":[{"type":"terminal","id":"t","name":"T",` + member + value + `}]}`
+	}
+	holds(t, wire.AgentMethod, wire.MethodInitialize, true, []faulty{
+		{method(`"args":`, list), "/authMethods/0/args"}, {method(`"args":`, strings.Replace(list, `"x",`, "", 1)), "-"},
+		{method(`"env":{`, strings.Join(variables, ",")+"}"), "/authMethods/0/env"}, {method(`"env":{`, strings.Join(variables[1:], ",")+"}"), "-"},
+	})
 }
 
 // TestACP46Options: a question has at least one option, and no id stands for two.
@@ -183,12 +199,12 @@ func TestStrictJSON(t *testing.T) {
 		`{"sessionId":"secret","sessionId":"b"}`, `{"sessionId":"secret"`, `{"sessionId":"\ud800secret"}`, "{\"sessionId\":\"secret\xff\"}", `{"sessionId":"s"} secret`, `["secret"]`, `"secret"`, `{"sessionId":["secret"]}`,
 		`{"sessionId":"` + strings.Repeat("secret", 200) + `"}`, `{"a":{"b":1,"b":2},"sessionId":"secret"}`,
 	} {
-		_, err := wire.ReadSessionRequest([]byte(text))
+		_, err := wire.Read[wire.SessionRequest]([]byte(text))
 		if err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	if _, err := wire.ReadListSessionsRequest(nil); err != nil {
+	if _, err := wire.Read[wire.ListSessionsRequest](nil); err != nil {
 		t.Errorf("no params: %v", err)
 	}
 }

@@ -1,186 +1,136 @@
 package wire
 
-import (
-	"encoding/json"
-)
+import "encoding/json"
 
 // ModeState is the modes of a session, and which of them holds.
 type ModeState struct {
-	CurrentModeID  string     `json:"currentModeId"`
-	AvailableModes List[Mode] `json:"availableModes"`
+	CurrentModeID  string     `json:"currentModeId" wire:"required id"`
+	AvailableModes List[Mode] `json:"availableModes" wire:"required"`
 	Meta           Meta       `json:"_meta,omitempty"`
 }
 
 // Mode is one mode of an agent.
 type Mode struct {
-	ID          string `json:"id"`
-	Name        string `json:"name"`
+	ID          string `json:"id" wire:"required id"`
+	Name        string `json:"name" wire:"required"`
 	Description string `json:"description,omitempty"`
 	Meta        Meta   `json:"_meta,omitempty"`
 }
 
 // SetModeRequest is the params of session/set_mode.
 type SetModeRequest struct {
-	SessionID string `json:"sessionId"`
-	ModeID    string `json:"modeId"`
+	SessionID string `json:"sessionId" wire:"required id"`
+	ModeID    string `json:"modeId" wire:"required id"`
 	Meta      Meta   `json:"_meta,omitempty"`
 }
 
 // ConfigOption is an option of a session: a choice or, with Boolean, a switch.
 type ConfigOption struct {
-	ID          string
-	Name        string
-	Description string
-	Category    string // "mode", "model", …: the protocol leaves it open
-	Boolean     bool   // On is its value
-	On          bool
-	Current     string // the value of a choice
+	ID          string `json:"id" wire:"required id"`
+	Name        string `json:"name" wire:"required"`
+	Description string `json:"description,omitempty"`
+	Category    string `json:"category,omitempty"` // "mode", "model", …: the protocol leaves it open
+	Meta        Meta   `json:"_meta,omitempty"`
+	Boolean     bool   `json:"-"` // On is its value
+	On          bool   `json:"-"`
+	Current     string `json:"-"` // the value of a choice
 	// Either Groups or, where it is nil, Options are the values of a choice.
-	Options []ConfigValue
-	Groups  []ConfigGroup
-	Meta    Meta
+	Options []ConfigValue `json:"-"`
+	Groups  []ConfigGroup `json:"-"`
 }
 
 // ConfigValue is one value of a choice.
 type ConfigValue struct {
-	Value       string `json:"value"`
-	Name        string `json:"name"`
+	Value       string `json:"value" wire:"required id"`
+	Name        string `json:"name" wire:"required"`
 	Description string `json:"description,omitempty"`
 	Meta        Meta   `json:"_meta,omitempty"`
 }
 
 // ConfigGroup is a group of values.
 type ConfigGroup struct {
-	Group   string            `json:"group"`
-	Name    string            `json:"name"`
-	Options List[ConfigValue] `json:"options"`
+	Group   string            `json:"group" wire:"required id"`
+	Name    string            `json:"name" wire:"required"`
+	Options List[ConfigValue] `json:"options" wire:"required"`
 	Meta    Meta              `json:"_meta,omitempty"`
 }
 
-// SetConfigOptionRequest is the params of session/set_config_option.
+// SetConfigOptionRequest is the params of session/set_config_option. A switch has the type boolean, and a
+// choice has none.
 type SetConfigOptionRequest struct {
-	SessionID string
-	ConfigID  string
-	Boolean   bool // On is the value, else Value
-	On        bool
-	Value     string
-	Meta      Meta
+	SessionID string `json:"sessionId" wire:"required id"`
+	ConfigID  string `json:"configId" wire:"required id"`
+	Meta      Meta   `json:"_meta,omitempty"`
+	Boolean   bool   `json:"-"` // On is the value, else Value
+	On        bool   `json:"-"`
+	Value     string `json:"-"`
 }
 
 // SetConfigOptionResponse is its result: all options.
 type SetConfigOptionResponse struct {
-	ConfigOptions List[ConfigOption] `json:"configOptions"`
+	ConfigOptions List[ConfigOption] `json:"configOptions" wire:"required"`
 	Meta          Meta               `json:"_meta,omitempty"`
 }
 
-func readModeState(o *object) ModeState {
-	return ModeState{o.rID("currentModeId"), rObjects(o, "availableModes", func(o *object) Mode {
-		return Mode{o.rID("id"), o.rText("name"), o.oText("description"), o.meta()}
-	}), o.meta()}
-}
-
-// ReadSetModeRequest reads the params of session/set_mode.
-func ReadSetModeRequest(raw json.RawMessage) (SetModeRequest, error) {
-	return read(raw, drop, func(o *object) SetModeRequest {
-		return SetModeRequest{o.rID("sessionId"), o.rID("modeId"), o.meta()}
-	})
-}
-
-func readConfigOption(o *object) ConfigOption {
-	c := ConfigOption{
-		ID: o.rID("id"), Name: o.rText("name"), Description: o.oText("description"),
-		Category: o.oText("category"), Meta: o.meta(),
+func (c *ConfigOption) read(o *object) {
+	var kind string
+	o.fields(c)
+	o.take("type", &kind, `wire:"required" enum:"select boolean"`)
+	if c.Boolean = kind == "boolean"; c.Boolean {
+		o.take("currentValue", &c.On, `wire:"required"`)
+		return
 	}
-	c.Boolean = enum(o.at("type"), o.required("type"), "select", "boolean") == "boolean"
-	if c.Boolean {
-		c.On = o.at("currentValue").boolean(o.required("currentValue"))
-		return c
+	o.take("currentValue", &c.Current, `wire:"required id"`)
+	var values []struct {
+		Group json.RawMessage `json:"group"`
 	}
-	c.Current = o.rID("currentValue")
-	raw := o.required("options")
-	grouped := false
-	for _, first := range list(o.at("options"), raw, (*place).object) {
-		grouped = first.has("group")
-		break
-	}
-	if grouped {
-		c.Groups = objects(o, "options", raw, func(o *object) ConfigGroup {
-			return ConfigGroup{o.rID("group"), o.rText("name"), rObjects(o, "options", readConfigValue), o.meta()}
-		})
+	o.take("options", &values, `wire:"required"`)
+	if len(values) > 0 && values[0].Group != nil {
+		o.take("options", &c.Groups, `wire:"required"`)
 	} else {
-		c.Options = objects(o, "options", raw, readConfigValue)
+		o.take("options", &c.Options, `wire:"required"`)
 	}
-	return c
-}
-
-func readConfigValue(o *object) ConfigValue {
-	return ConfigValue{o.rID("value"), o.rText("name"), o.oText("description"), o.meta()}
 }
 
 // MarshalJSON writes the members that the type has.
 func (c ConfigOption) MarshalJSON() ([]byte, error) {
-	type common struct {
-		ID          string `json:"id"`
-		Name        string `json:"name"`
-		Description string `json:"description,omitempty"`
-		Category    string `json:"category,omitempty"`
-		Type        string `json:"type"`
-		Meta        Meta   `json:"_meta,omitempty"`
-	}
-	head := common{c.ID, c.Name, c.Description, c.Category, "select", c.Meta}
-	if c.Boolean {
-		head.Type = "boolean"
-		return json.Marshal(struct {
-			common
-			CurrentValue bool `json:"currentValue"`
-		}{head, c.On})
-	}
-	var options any = List[ConfigValue](c.Options)
-	if c.Groups != nil {
-		options = c.Groups
-	}
-	return json.Marshal(struct {
+	type common ConfigOption
+	option := struct {
 		common
-		CurrentValue string `json:"currentValue"`
-		Options      any    `json:"options"`
-	}{head, c.Current, options})
+		Type         string `json:"type"`
+		CurrentValue any    `json:"currentValue"`
+		Options      any    `json:"options,omitempty"`
+	}{common(c), "select", c.Current, List[ConfigValue](c.Options)}
+	switch {
+	case c.Boolean:
+		option.Type, option.CurrentValue, option.Options = "boolean", c.On, nil
+	case c.Groups != nil:
+		option.Options = c.Groups
+	}
+	return json.Marshal(option)
 }
 
-// ReadSetConfigOptionRequest reads the params of session/set_config_option. A switch has the type
-// boolean, and a choice has none.
-func ReadSetConfigOptionRequest(raw json.RawMessage) (SetConfigOptionRequest, error) {
-	return read(raw, drop, func(o *object) SetConfigOptionRequest {
-		r := SetConfigOptionRequest{SessionID: o.rID("sessionId"), ConfigID: o.rID("configId"), Meta: o.meta()}
-		if raw := o.optional("type"); raw != nil {
-			r.Boolean = enum(o.at("type"), raw, "boolean") == "boolean"
-		}
-		if r.Boolean {
-			r.On = o.at("value").boolean(o.required("value"))
-		} else {
-			r.Value = o.rID("value")
-		}
-		return r
-	})
+func (r *SetConfigOptionRequest) read(o *object) {
+	var kind string
+	o.fields(r)
+	o.take("type", &kind, `wire:"notnull" enum:"boolean"`)
+	if r.Boolean = kind == "boolean"; r.Boolean {
+		o.take("value", &r.On, `wire:"required"`)
+	} else {
+		o.take("value", &r.Value, `wire:"required id"`)
+	}
 }
 
 // MarshalJSON writes the members that the type has.
 func (r SetConfigOptionRequest) MarshalJSON() ([]byte, error) {
+	type common SetConfigOptionRequest
 	message := struct {
-		SessionID string `json:"sessionId"`
-		ConfigID  string `json:"configId"`
-		Type      string `json:"type,omitempty"`
-		Value     any    `json:"value"`
-		Meta      Meta   `json:"_meta,omitempty"`
-	}{r.SessionID, r.ConfigID, "", r.Value, r.Meta}
+		common
+		Type  string `json:"type,omitempty"`
+		Value any    `json:"value"`
+	}{common(r), "", r.Value}
 	if r.Boolean {
 		message.Type, message.Value = "boolean", r.On
 	}
 	return json.Marshal(message)
-}
-
-// ReadSetConfigOptionResponse reads the result of session/set_config_option.
-func ReadSetConfigOptionResponse(raw json.RawMessage) (SetConfigOptionResponse, error) {
-	return read(raw, drop, func(o *object) SetConfigOptionResponse {
-		return SetConfigOptionResponse{rObjects(o, "configOptions", readConfigOption), o.meta()}
-	})
 }

@@ -30,16 +30,16 @@ type Update interface{ UpdateKind() UpdateKind }
 
 // SessionNotification is the params of session/update.
 type SessionNotification struct {
-	SessionID string
-	Update    Update
-	Meta      Meta
+	SessionID string `json:"sessionId" wire:"required id"`
+	Update    Update `json:"update" wire:"-"`
+	Meta      Meta   `json:"_meta,omitempty"`
 }
 
 // MessageChunk is a piece of a message of the user, of the agent, or of the agent's reasoning.
 type MessageChunk struct {
 	Kind      UpdateKind   `json:"-"`
-	Content   ContentBlock `json:"content"`
-	MessageID string       `json:"messageId,omitempty"`
+	Content   ContentBlock `json:"content" wire:"required"`
+	MessageID string       `json:"messageId,omitempty" wire:"id"`
 	Meta      Meta         `json:"_meta,omitempty"`
 }
 
@@ -75,47 +75,47 @@ const (
 
 // Plan is all entries of a plan.
 type Plan struct {
-	Entries List[PlanEntry] `json:"entries"`
+	Entries List[PlanEntry] `json:"entries" wire:"required"`
 	Meta    Meta            `json:"_meta,omitempty"`
 }
 
 // PlanEntry is one step of a plan.
 type PlanEntry struct {
-	Content  string       `json:"content"`
-	Priority PlanPriority `json:"priority"`
-	Status   PlanStatus   `json:"status"`
+	Content  string       `json:"content" wire:"required"`
+	Priority PlanPriority `json:"priority" wire:"required" enum:"high medium low"`
+	Status   PlanStatus   `json:"status" wire:"required" enum:"pending in_progress completed"`
 	Meta     Meta         `json:"_meta,omitempty"`
 }
 
 // AvailableCommandsUpdate is all commands that a user may write.
 type AvailableCommandsUpdate struct {
-	AvailableCommands List[Command] `json:"availableCommands"`
+	AvailableCommands List[Command] `json:"availableCommands" wire:"required"`
 	Meta              Meta          `json:"_meta,omitempty"`
 }
 
 // Command is a command that a user may write.
 type Command struct {
-	Name        string        `json:"name"`
-	Description string        `json:"description"`
+	Name        string        `json:"name" wire:"required"`
+	Description string        `json:"description" wire:"required"`
 	Input       *CommandInput `json:"input,omitempty"`
 	Meta        Meta          `json:"_meta,omitempty"`
 }
 
 // CommandInput is the hint for the text behind a command.
 type CommandInput struct {
-	Hint string `json:"hint"`
+	Hint string `json:"hint" wire:"required"`
 	Meta Meta   `json:"_meta,omitempty"`
 }
 
 // CurrentModeUpdate says that the agent has changed its mode.
 type CurrentModeUpdate struct {
-	CurrentModeID string `json:"currentModeId"`
+	CurrentModeID string `json:"currentModeId" wire:"required id"`
 	Meta          Meta   `json:"_meta,omitempty"`
 }
 
 // ConfigOptionUpdate is all options of a session with their values.
 type ConfigOptionUpdate struct {
-	ConfigOptions List[ConfigOption] `json:"configOptions"`
+	ConfigOptions List[ConfigOption] `json:"configOptions" wire:"required"`
 	Meta          Meta               `json:"_meta,omitempty"`
 }
 
@@ -129,16 +129,16 @@ type SessionInfoUpdate struct {
 
 // UsageUpdate says how full the context is, in tokens.
 type UsageUpdate struct {
-	Used uint64 `json:"used"`
-	Size uint64 `json:"size"`
+	Used uint64 `json:"used" wire:"required"`
+	Size uint64 `json:"size" wire:"required"`
 	Cost *Cost  `json:"cost,omitempty"`
 	Meta Meta   `json:"_meta,omitempty"`
 }
 
 // Cost is an amount of money.
 type Cost struct {
-	Amount   json.Number `json:"amount"`
-	Currency string      `json:"currency"`
+	Amount   json.Number `json:"amount" wire:"required"`
+	Currency string      `json:"currency" wire:"required"`
 	Meta     Meta        `json:"_meta,omitempty"`
 }
 
@@ -186,9 +186,9 @@ func (n SessionNotification) MarshalJSON() ([]byte, error) {
 	if len(update) > len("{}") {
 		tagged = append(tagged, ',')
 	}
+	type plain SessionNotification
 	return json.Marshal(struct {
-		SessionID string          `json:"sessionId"`
-		Update    json.RawMessage `json:"update"`
-		Meta      Meta            `json:"_meta,omitempty"`
-	}{n.SessionID, append(tagged, update[1:]...), n.Meta})
+		plain
+		Update json.RawMessage `json:"update"`
+	}{plain(n), append(tagged, update[1:]...)})
 }

@@ -1,6 +1,6 @@
 // Package wire holds the Agent Client Protocol, version 1: names of methods and updates, the
-// types of all params and results in both directions, strict readers of them, and their
-// writers.
+// types of all params and results in both directions, one strict reader of them, by the tags of
+// their fields, and their writers.
 //
 // The readers accept values that are valid by the schema of the protocol, and of these only
 // those that also keep the rules of the protocol's text and the bounds of this package:
@@ -9,7 +9,7 @@
 //   - Paths are absolute. The first line of a file is 1. Ids are 1 to MaxID bytes long.
 //   - Enums are closed where the schema closes them. Where it leaves a discriminator open, a
 //     value that this package does not know is refused, since its members could not be read.
-//   - A list has at most MaxItems elements.
+//   - A list has at most MaxItems elements, and an object of any names as many members.
 //   - Members that the protocol does not have are dropped, so they never reach the other side.
 //     In the params of requests that an agent makes, they are refused instead: the client
 //     would act on less than the agent asked for.
