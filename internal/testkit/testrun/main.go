@@ -1,6 +1,7 @@
 // Command testrun runs go test with its arguments. A test that fails is run once more,
 // alone, so that both outcomes can be compared: it fails the run even if it passes then. At
-// the end the command lists the skipped tests, with the reasons.
+// the end the command lists the skipped tests, with the reasons. With -left-out FILE before the
+// arguments, it also writes them to the file: the package and the name of a test on each line.
 package main
 
 import (
@@ -17,7 +18,11 @@ import (
 )
 
 func main() {
-	ok, err := run(".", os.Args[1:], os.Stdout)
+	args, leftOut := os.Args[1:], ""
+	if len(args) > 1 && args[0] == "-left-out" {
+		args, leftOut = args[2:], args[1]
+	}
+	ok, err := run(".", leftOut, args, os.Stdout)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
@@ -43,11 +48,13 @@ type results struct {
 	last    map[failure]string   // the last line that a test or subtest logged
 	failed  []failure
 	leftOut map[string][]string // tests, by the reason
+	partial map[failure]bool    // tests that are left out, or have a part that is
 }
 
-// run runs the tests of a folder, and reports whether all have passed at the first attempt.
-func run(folder string, args []string, to io.Writer) (bool, error) {
-	r := &results{to: to, output: map[failure][]string{}, last: map[failure]string{}, leftOut: map[string][]string{}}
+// run runs the tests of a folder, and reports whether all have passed at the first attempt. It writes
+// those that are left out to a file, if one is named.
+func run(folder, leftOut string, args []string, to io.Writer) (bool, error) {
+	r := &results{to: to, output: map[failure][]string{}, last: map[failure]string{}, leftOut: map[string][]string{}, partial: map[failure]bool{}}
 	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
 	cmd.Dir, cmd.Stderr = folder, to
 	events, err := cmd.StdoutPipe()
@@ -63,6 +70,11 @@ func run(folder string, args []string, to io.Writer) (bool, error) {
 		return false, err
 	}
 	r.printLeftOut()
+	if leftOut != "" {
+		if err := r.writeLeftOut(leftOut); err != nil {
+			return false, err
+		}
+	}
 	for _, f := range r.failed {
 		rerun(folder, args, f, to)
 	}
@@ -154,6 +166,7 @@ func (r *results) printUnended(pkg string) {
 func (r *results) leaveOut(f failure) {
 	reason := strings.TrimPrefix(strings.TrimPrefix(r.last[f], "left out: "), "skipped: ")
 	test, _, part := strings.Cut(f.test, "/")
+	r.partial[failure{f.pkg, test}] = true
 	if part {
 		test += " in part"
 	}
@@ -170,6 +183,15 @@ func (r *results) printLeftOut() {
 	for _, reason := range slices.Sorted(maps.Keys(r.leftOut)) {
 		fmt.Fprintf(r.to, "  %s: %s\n", reason, strings.Join(slices.Sorted(slices.Values(r.leftOut[reason])), ", "))
 	}
+}
+
+func (r *results) writeLeftOut(file string) error {
+	var lines []string
+	for f := range r.partial {
+		lines = append(lines, f.pkg+" "+f.test+"\n")
+	}
+	slices.Sort(lines)
+	return os.WriteFile(file, []byte(strings.Join(lines, "")), 0o600)
 }
 
 // framing reports whether a line only says that a test starts or continues.

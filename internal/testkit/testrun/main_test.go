@@ -31,7 +31,7 @@ func ran(t *testing.T, dir string) (ok bool, out string) {
 func ranFor(t *testing.T, dir, timeout string) (ok bool, out string) {
 	t.Helper()
 	var to strings.Builder
-	ok, err := run(dir, []string{"-vet=off", "-timeout", timeout, "./..."}, &to)
+	ok, err := run(dir, filepath.Join(dir, "left-out"), []string{"-vet=off", "-timeout", timeout, "./..."}, &to)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,16 +110,20 @@ func waitForNothing() { <-make(chan int) }
 	inTurn(t, out, "DID NOT END: sample TestHangs", "test timed out after 1s", "waitForNothing", "FAIL\tsample")
 }
 
-// A run that passes says what it left out, each reason once.
+// A run that passes says what it left out, each reason once, and writes down each test once.
 func TestLeftOut(t *testing.T) {
-	ok, out := ran(t, project(t, `
+	dir := project(t, `
 func TestA(t *testing.T) { t.Skip("skipped: there is no printer") }
 func TestB(t *testing.T) { for range 2 { t.Run("page", func(t *testing.T) { t.Skipf("there is no printer") }) } }
 func TestC(t *testing.T) { t.Log("left out: the long form"); t.Log("left out: the long form") }
 func TestD(t *testing.T) { t.Log("all of it") }
-`))
+`)
+	ok, out := ran(t, dir)
 	if !ok || strings.Contains(out, "TestD") || strings.Contains(out, "PASS") {
 		t.Errorf("the run failed, or says too much:\n%s", out)
 	}
 	inTurn(t, out, "ok  \tsample", "Left out:\n", "  the long form: TestC\n", "  there is no printer: TestA, TestB in part\n")
+	if names, err := os.ReadFile(filepath.Join(dir, "left-out")); err != nil || string(names) != "sample TestA\nsample TestB\nsample TestC\n" {
+		t.Errorf("written down: %q, %v", names, err)
+	}
 }
