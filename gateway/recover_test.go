@@ -172,12 +172,16 @@ func TestRecovery(t *testing.T) {
 		"other arguments now":     {changed(func(t *store.Task) { t.Arguments = []byte(`{"query":1}`) }), store.Dispatched, unknown},
 		"no such tool":            {changed(func(t *store.Task) { t.Tool = "web.gone" }), store.Dispatched, unknown},
 		"its tool is stopped":     {reads, store.Dispatched, unknown},
+		"it ran as its caller":    {reads, store.Dispatched, unknown}, // whose token is not kept
 		"it waits":                {actsOnce, store.Waiting, want{state: store.Pending}},
 		"it has ended":            {reads, store.Ended, want{audit.Result, "", 0, store.Done}},
 		"it was never dispatched": {reads, store.Opened, want{outcome: audit.Unknown, code: refusal.OutcomeUnknown}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, s, j := t.TempDir(), loose(t), &journal{}
+			if name == "it ran as its caller" {
+				s.Tools = asCaller(t)
+			}
 			before := j.node(t, dir, s, nil, time.Now)
 			before.leave(t, j, "call_1", c.task, c.step)
 			if err := before.store.Close(); err != nil {

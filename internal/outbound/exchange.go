@@ -231,14 +231,14 @@ func (x *exchanges) entry(key exchangeKey, now time.Time) *exchange {
 func (x *exchanges) makeRoom(now time.Time) {
 	x.forget = now.Add(forgetEvery)
 	var first exchangeKey
-	var until time.Time
+	var ends time.Time // of first
 	for key, e := range x.all {
-		switch {
+		switch end := slices.MaxFunc([]time.Time{e.until, e.nextTry, e.nextReject}, time.Time.Compare); {
 		case e.flight != nil:
-		case !now.Before(e.until) && !now.Before(e.nextTry) && !now.Before(e.nextReject):
+		case !now.Before(end):
 			delete(x.all, key)
-		case until.IsZero() || e.until.Before(until):
-			first, until = key, e.until
+		case ends.IsZero() || end.Before(ends):
+			first, ends = key, end
 		}
 	}
 	if len(x.all) >= maxExchanges {

@@ -43,8 +43,8 @@ func AddressBlocked(format string, args ...any) *refusal.Error {
 
 // The messages of the refusals of a call whose tool is called as its caller.
 const (
-	noToken = "This tool is called as the user, and no token for the user can be had for it. Nothing was sent; continue without it."
-	expired = "The user's token has expired or is about to. Nothing was sent; only the application can send the call again with a new token."
+	noToken = "This tool is called as the user, and no token for the user can be had for it; continue without it."
+	expired = "This tool is called as the user, whose token has expired or is about to; only the application can send the call again with a new token."
 	stepUp  = "The user must sign in again, or consent to more, before this tool can be called for them, which only the application can bring about; continue without it."
 )
 
