@@ -5,6 +5,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -80,6 +84,82 @@ func TestAgentHook(t *testing.T) {
 			code, stdout, stderr := command(t, c.stdin, args...)
 			if c.stderr == "" && (code != 0 || stdout != c.stdout || stderr != "") || c.stderr != "" && (code != 2 || stdout != "" || !strings.Contains(stderr, c.stderr)) || strings.Contains(stderr, "canary") || strings.Contains(stderr, "the-key") {
 				t.Errorf("%d, %q, %q", code, stdout, stderr)
+			}
+		})
+	}
+}
+
+// TestAgentHookShell: the line that Codex is given denies whatever becomes of the program. Codex runs the tool unless the line ends
+// with 2 and a text on standard error, or with 0 and a denial that has a reason.
+func TestAgentHookShell(t *testing.T) {
+	const denial = `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"permission_denied: no"}}`
+	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked, _ := io.ReadAll(r.Body)
+		switch string(asked) {
+		case "permit":
+			fmt.Fprint(w, `{}`)
+		case "deny":
+			fmt.Fprint(w, denial)
+		default:
+			w.WriteHeader(http.StatusBadGateway)
+		}
+	}))
+	defer gateway.Close()
+	away := httptest.NewServer(nil)
+	away.Close()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := regexp.MustCompile(`(?m)^command = '''(.*)'''$`)
+	for name, c := range map[string]struct {
+		asked, url string
+		program    string // instead of this one
+		mode       os.FileMode
+		runs       bool
+	}{
+		"permitted":               {asked: "permit", url: gateway.URL, runs: true},
+		"denied":                  {asked: "deny", url: gateway.URL},
+		"a gateway that fails":    {asked: "fail", url: gateway.URL},
+		"a gateway that is away":  {asked: "permit", url: away.URL},
+		"no gateway by that name": {asked: "permit", url: "127.0.0.1:8080"},
+		"no program":              {asked: "permit", url: gateway.URL, program: "-"},
+		"a program that is none":  {asked: "permit", url: gateway.URL, program: "#!/bin/sh\n", mode: 0o600},
+		"a program that is older": {asked: "permit", url: gateway.URL, program: "#!/bin/sh\nexit 1\n", mode: 0o700},
+		"a program that is gone":  {asked: "permit", url: gateway.URL, program: "#!/bin/sh\nkill -9 $$\n", mode: 0o700},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			file := filepath.Join(dir, "callgate")
+			switch c.program {
+			case "":
+				err = os.Symlink(self, file)
+			case "-":
+			default:
+				err = os.WriteFile(file, []byte(c.program), c.mode)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			code, printed, _ := command(t, nil, "hook", "install", "codex", "--url", c.url)
+			lines := line.FindAllStringSubmatch(printed, -1)
+			if code != 0 || len(lines) != 3 {
+				t.Fatalf("%d %s", code, printed)
+			}
+			for _, l := range lines {
+				var out, errs strings.Builder
+				sh := exec.Command("/bin/sh", "-c", l[1])
+				sh.Env = []string{"PATH=" + dir, asProgram + "=1"}
+				sh.Stdin, sh.Stdout, sh.Stderr = strings.NewReader(c.asked), &out, &errs
+				_ = sh.Run() // the code says it
+				code := sh.ProcessState.ExitCode()
+				runs := code != 2 || errs.Len() == 0
+				if code == 0 {
+					runs = out.String() != denial
+				}
+				if runs != c.runs || runs && out.String() != "{}" {
+					t.Errorf("%s: ends with %d, %q, %q", l[1], code, out.String(), errs.String())
+				}
 			}
 		})
 	}

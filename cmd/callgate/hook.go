@@ -158,7 +158,7 @@ Settings of a user or a project can be changed by the agent itself, which can ed
 }
 
 // claudeEvents are those that the gateway answers.
-var claudeEvents = []string{"PreToolUse", "PermissionRequest", "PostToolUse", "PostToolUseFailure"}
+var claudeEvents = []string{"PreToolUse", "PreSkillShellCommand", "PermissionRequest", "PostToolUse", "PostToolUseFailure"}
 
 func printClaudeHooks(out, notes io.Writer, address string, managed bool) error {
 	hook := []any{map[string]any{"hooks": []any{map[string]any{

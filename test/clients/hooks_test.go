@@ -24,6 +24,7 @@ type hooking struct {
 	agent       string
 	command     func(dir, project, home, baseURL string) *exec.Cmd
 	codes       []string // that the audit log of the hook has, and no other
+	passed      int      // how many decisions it has on calls that passed
 	made, not   []string // files that commands make
 }
 
@@ -65,14 +66,14 @@ func hooked() []hooking {
 			turns: func(project string) []turn {
 				return last(edits(project), repaired(bash("touch asked"), bash("wc -c notes.md"))) // whom it could ask is not there
 			},
-			codes: []string{"permission_denied", "approval_required", "executed_differs"}, made: []string{"after"}, not: []string{"before", "asked"},
+			codes: []string{"permission_denied", "approval_required", "executed_differs"}, passed: 4, made: []string{"after"}, not: []string{"before", "asked"},
 		},
 		{
 			name: "Codex with a hook", agent: "codex", of: codexHook, command: codexOf("gpt-5.5"),
 			turns: func(string) []turn {
 				return last(nil, shell("cat notes.md"), shell("touch denied"), patch, shell("wc -c notes.md"))
 			},
-			codes: []string{"permission_denied"}, not: []string{"denied"},
+			codes: []string{"permission_denied"}, passed: 3, not: []string{"denied"},
 		},
 		{
 			name: "Codex with a hook and a program that calls", agent: "codex", of: codexHook, command: codexOf("gpt-6-sol"),
@@ -94,14 +95,14 @@ func hooked() []hooking {
 		hooking{
 			name: "Claude Code with a hook behind the same gateway", agent: "claude-code", of: claudeHook, both: true, command: claude,
 			turns: func(project string) []turn { return last(edits(project), bash("wc -c notes.md")) },
-			codes: []string{"permission_denied", "executed_differs"}, made: []string{"after"}, not: []string{"before"},
+			codes: []string{"permission_denied", "executed_differs"}, passed: 4, made: []string{"after"}, not: []string{"before"},
 		},
 		hooking{
 			name: "Codex with a hook behind another gateway", agent: "codex", of: codexHook, inFront: deployment{"codex", "callgate.yaml", ""}, command: codexOf("gpt-5.5"),
 			turns: func(string) []turn {
 				return last(nil, shell("cat notes.md"), repaired(shell("touch denied"), patch), shell("wc -c notes.md"))
 			},
-			not: []string{"denied"},
+			passed: 3, not: []string{"denied"},
 		})
 }
 
@@ -160,7 +161,7 @@ func (h *hooking) session(t *testing.T, dir, programs string) {
 		}
 	}
 	if !h.away {
-		wantCodes(t, filepath.Join(data, "audit.jsonl"), h.codes)
+		wantDecisions(t, filepath.Join(data, "audit.jsonl"), h.codes, h.passed)
 	}
 }
 
@@ -191,8 +192,9 @@ func (h *hooking) settle(t *testing.T, callgate, home, hook string) {
 	write(t, home, ".claude/settings.json", string(text))
 }
 
-// wantCodes wants the codes of refusals in an audit log, and no others.
-func wantCodes(t *testing.T, file string, codes []string) {
+// wantDecisions wants the codes of refusals in an audit log, and no others, and a decision on each call that passed: one, also where
+// it was judged in front of the model and at the hook.
+func wantDecisions(t *testing.T, file string, codes []string, passed int) {
 	t.Helper()
 	log, err := os.ReadFile(file)
 	if err != nil {
@@ -200,18 +202,21 @@ func wantCodes(t *testing.T, file string, codes []string) {
 	}
 	found, want := map[string]bool{}, map[string]bool{}
 	for line := range strings.Lines(string(log)) {
-		var r struct{ Event, Code string }
+		var r struct{ Event, Code, Verdict string }
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			t.Fatal(err)
 		}
 		if r.Event == "decision" && r.Code != "" {
 			found[r.Code] = true
 		}
+		if r.Event == "decision" && r.Verdict == "tool_call" {
+			passed--
+		}
 	}
 	for _, code := range codes {
 		want[code] = true
 	}
-	if fmt.Sprint(found) != fmt.Sprint(want) {
-		t.Errorf("the audit log has the codes %v; want %v:\n%s", found, want, log)
+	if fmt.Sprint(found) != fmt.Sprint(want) || passed != 0 {
+		t.Errorf("the audit log has the codes %v; want %v, and %d more calls that passed:\n%s", found, want, passed, log)
 	}
 }

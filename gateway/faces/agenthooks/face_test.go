@@ -1,6 +1,7 @@
 package agenthooks_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http/httptest"
 	"os"
@@ -177,12 +178,54 @@ func TestAnswers(t *testing.T) {
 			if w.Code != c.status || !strings.HasPrefix(w.Body.String(), c.answer) {
 				t.Errorf("%d %s; expected %d %s", w.Code, w.Body, c.status, c.answer)
 			}
+			if read := readAs(t, c.agent, c.event, w); read != "" && !strings.Contains(c.answer, read) || (read == "") != (c.answer == "{}") {
+				t.Errorf("%s reads %q in %s", c.agent, read, w.Body)
+			}
 			codes := o.decided(t)
 			if c.undecided != (len(codes) == 0) || !c.undecided && (len(codes) != 1 || codes[0] != c.code) {
 				t.Errorf("decisions %q; expected %q", codes, c.code)
 			}
 		})
 	}
+}
+
+// readAs is what an agent makes of an answer, by its documentation: empty where it finds no decision, and runs the tool. Codex
+// finds none where a member is unknown to it, where it is asked to ask, and in a denial without a reason; no agent finds one in
+// an answer about another event. Where the status is not 200 it is the error that the agent's settings have to block.
+func readAs(t *testing.T, agent, event string, w *httptest.ResponseRecorder) string {
+	t.Helper()
+	if w.Code != 200 {
+		return "error"
+	}
+	var answer struct {
+		Decision string `json:"decision"`
+		Reason   string `json:"reason"`
+		Specific struct {
+			Event      string `json:"hookEventName"`
+			Permission string `json:"permissionDecision"`
+			Reason     string `json:"permissionDecisionReason"`
+			Decision   struct {
+				Behavior string `json:"behavior"`
+				Message  string `json:"message"`
+			} `json:"decision"`
+		} `json:"hookSpecificOutput"`
+	}
+	d := json.NewDecoder(strings.NewReader(w.Body.String()))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&answer); err != nil {
+		t.Errorf("%s: %v", agent, err)
+	}
+	of := answer.Specific
+	switch {
+	case strings.HasPrefix(event, "PostToolUse") && answer.Reason != "":
+		return answer.Decision
+	case of.Event != event:
+	case event == "PermissionRequest" && of.Decision.Message != "":
+		return of.Decision.Behavior
+	case of.Permission == "deny" && of.Reason != "", of.Permission == "ask" && agent == "claude-code":
+		return of.Permission
+	}
+	return ""
 }
 
 // TestRecorded: a decision says what the hook said, and which call was judged under its id before (AH-04, AH-13, AH-15).
