@@ -15,13 +15,12 @@ import (
 
 // Callbacks says where tools answer that take a call and answer later.
 type Callbacks struct {
-	// This gateway as those tools see it, with what stands before its paths; absent, that is
-	// http:// and server.listen. The addresses at which callers by OXP ask how an
-	// authorization stands begin with it, too.
+	// This gateway as those tools see it, with the prefix of its paths; absent: http:// and
+	// server.listen. OXP callers ask there, too, how an authorization stands.
 	URL string `key:"url" example:"https://gateway.example"`
-	// The place (file:PATH or env:NAME) of the keys (see callgate keys callback) of the addresses
-	// that tools are given; absent, the gateway makes its own at its first start, in the file
-	// callback-keys of the data folder. Gateways that share their calls share these keys.
+	// The place (file:PATH or env:NAME) of the keys (see callgate keys callback) that sign callback
+	// addresses; absent, the gateway makes callback-keys in data_dir. Gateways that share calls
+	// share them.
 	Keys secret.Ref `key:"keys" of:"the keys of the addresses that tools are given" example:"file:callback-keys"`
 }
 

@@ -12,7 +12,7 @@ import (
 // JWT sets whose tokens are trusted, with auth.mode jwt.
 type JWT struct {
 	identity.TokenOptions `key:""`
-	// Certificates (PEM) that are trusted for the issuer instead of the system's.
+	// Trusted certificates (PEM) for the issuer, instead of the system's.
 	CAFile string `key:"ca_file" of:"a file of certificates" example:"#ca.pem"`
 	CA     string // the content of CAFile
 }

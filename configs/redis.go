@@ -16,7 +16,7 @@ import (
 type Redis struct {
 	// redis:// or rediss://, or env:NAME or file:PATH where it holds a password.
 	URL RedisURL `key:"url" example:"env:REDIS_URL"`
-	// A master, and the sentinels that watch it, which may have a username and a password of their own.
+	// A master and its sentinels, which may have a username and password of their own.
 	Sentinel Sentinel `key:"sentinel" example:"#{master: mymaster, addresses: [sentinel.example.com:26379]}"`
 	// Some nodes of a cluster.
 	Cluster Cluster `key:"cluster" example:"#{addresses: [redis.example.com:6379]}"`
@@ -25,7 +25,7 @@ type Redis struct {
 	Password secret.Ref `key:"password" of:"a password of Redis" example:"#env:REDIS_PASSWORD"`
 	// Beside sentinel or cluster; a url says it itself.
 	TLS bool `key:"tls" of:"whether Redis is spoken to over TLS" example:"#true"`
-	// Certificates (PEM) that are trusted instead of the system's.
+	// Trusted certificates (PEM), instead of the system's.
 	CAFile string `key:"ca_file" of:"a file of certificates" example:"#ca.pem"`
 	CA     string // the content of CAFile
 	// Of every key; gateways that share limits have the same.

@@ -16,16 +16,14 @@ import (
 // Settings are the keys of the main file, with their defaults. The comments of its keys are those of
 // the annotated example.
 type Settings struct {
-	// Where the gateway listens. The admin listener has metrics and details, and is
-	// for operators alone: on loopback for every program of this machine; on any other
-	// address every request needs the credential of a principal with operator: true (of
-	// a token, the claim callgate_operator), and with auth.mode none it does not load.
+	// Where the gateway listens. The admin listener is for operators only: on loopback it is open to
+	// every program of this machine; on any other address every request needs the credential of a
+	// principal with operator: true (of a token, the claim callgate_operator), and with auth.mode none
+	// it does not load.
 	Server Server `key:"server" restart:""`
-	// How callers are authenticated: none, keys or jwt. With none, a request says itself for
-	// whom it is, and only a loopback address may be listened on unless
-	// allow_any_listener is true. With keys, each caller sends the key of a principal
-	// (see callgate keys new), and principals: principals.yaml names their file. With
-	// jwt, each caller sends a token of an issuer.
+	// How callers are authenticated: none (requests say who they are for, so only loopback may be
+	// listened on), keys (each caller sends the key of a principal, see callgate keys new), or jwt (a
+	// token of an issuer).
 	Auth Auth `key:"auth"`
 	// With auth.mode none: the values of a request that does not give its own.
 	Defaults DefaultCaller `key:"defaults"`
@@ -41,20 +39,18 @@ type Settings struct {
 	Registry `key:"registry"`
 	// The policy: which agents may call which tools in which projects. Limits say how often.
 	PolicyFile string `key:"policy" of:"the policy file"`
-	// Tests of the policy (see callgate policy test), as paths or patterns with * and ?; absent,
-	// none are run. A configuration in which one fails is not loaded. They may have 10,000 cases.
+	// Tests of the policy (see callgate policy test), as paths or patterns with * and ?. A
+	// configuration in which one fails is not loaded. At most 10,000 cases.
 	TestFiles []string `key:"tests" of:"files of tests" list:"filled" example:"[policy_test.yaml]"`
-	// A second configuration that judges the same calls beside this one, and answers nobody: how it
-	// would differ is counted (see docs/candidate.md). Files that are not named are those that are
-	// served; absent, there is none.
+	// A second configuration that judges the same calls without effect, to count how it would differ
+	// (see docs/candidate.md). Files not named are those that are served.
 	CandidateFiles CandidateFiles `key:"candidate" example:"{policy: policy.next.csv}"`
 	WorkspacesFile string         `key:"workspaces" of:"the workspaces file"`
 	LimitsFile     string         `key:"limits" of:"the limits file"`
-	// By which rules people approve calls that the policy asks them for (ask:RULE); absent,
-	// there are none, and no row may ask.
+	// The rules by which people approve calls (effect ask:RULE); absent, no row may ask.
 	ApprovalsFile string `key:"approvals" of:"the approvals file" example:"approvals.yaml"`
-	// Hooks look at the arguments of calls before they run, and at the results of tools before
-	// anybody gets them: patterns that find secrets, and programs of your own. Absent, nothing.
+	// Hooks see arguments before calls run, and results before anybody gets them: patterns that find
+	// secrets, and programs of yours.
 	HooksFile string `key:"hooks" of:"the hooks file" example:"hooks.yaml"`
 	// The language of completions. Marks of foreign call syntaxes are refused in every text.
 	Language `key:"output"`
@@ -72,9 +68,9 @@ type Settings struct {
 	Telemetry `key:"telemetry" example:""`
 	// The log on standard error.
 	Log `key:"log"`
-	// Where limits are counted that replicas share, and with store.kind redis where their calls are;
-	// absent, each process has its own. Exactly one of url, sentinel and cluster. on_store_loss of the
-	// limits says what happens while Redis is away.
+	// Where replicas share limits, and with store.kind redis their calls; absent, each process has its
+	// own. Exactly one of url, sentinel and cluster. The limits' on_store_loss says what happens while
+	// it is away.
 	Redis *Redis `key:"redis" restart:"" example:""`
 }
 
@@ -86,27 +82,25 @@ type Server struct {
 	MaxInFlight int `key:"max_in_flight" of:"how many requests are answered at the same time" range:"1..1000000"`
 	// The longest that shutting down waits for the calls in flight.
 	ShutdownTimeout time.Duration `key:"shutdown_timeout" of:"how long shutting down waits"`
-	// Allowed Origins (as sent by browsers) of web pages; those of this machine are
-	// allowed where the connection does not leave it.
+	// Origins of web pages that may send requests, as browsers send them. Pages of this machine may,
+	// on connections within it.
 	Origins []string `key:"origins" example:"[https://app.example.com]"`
-	// Names by which the gateway is reached, without a port. Requests with another Host
-	// are refused. Connections that do not leave this machine may always name it; list
-	// the name that clients use where a proxy on this machine passes their Host on.
-	// Absent, other connections may have any Host.
+	// Names by which the gateway is reached, without a port; absent, any. Other Hosts are refused.
+	// Connections within this machine may also name it; list the name that clients use where a proxy
+	// on this machine passes their Host on.
 	Hosts []string `key:"hosts" example:"[gateway.example.com]"`
-	// This gateway as its clients see it, with what stands before its paths. Clients of MCP
-	// read there where to get a token, with auth.mode jwt; absent, that is http:// and
-	// server.listen where that is a loopback address, and nobody is told elsewhere.
+	// This gateway as its clients see it, with the prefix of its paths: with auth.mode jwt, MCP
+	// clients read there where to get a token. Absent: http:// and server.listen on loopback, else
+	// nothing.
 	PublicURL string `key:"public_url" of:"the URL of this gateway as its clients see it" example:"https://gateway.example"`
-	// The pages for operators below /console of the admin listener; false leaves the API alone.
+	// The pages for operators at /console of the admin listener; without them the API remains.
 	Console bool `key:"console" of:"whether the admin listener serves the console"`
-	// true: the admin listener serves profiles of the process (/debug/pprof/). They show how
-	// it works inside and cost processor time: only while you look for something, and never
-	// where others than operators reach that listener.
+	// Profiles of the process at /debug/pprof/ of the admin listener. They show its inside and cost
+	// processor time: only while you look for something, and never where others than operators reach
+	// that listener.
 	Profiling bool `key:"profiling" of:"whether the admin listener serves profiles"`
-	// By which names clients of MCP know tools: wire, letters, digits, _ and - alone
-	// (web_search for web.search), which every client takes; or registry, dots included,
-	// for which some clients drop the whole server.
+	// Names of tools for MCP clients: wire (letters, digits, _ and -: web_search for web.search),
+	// which every client takes; or registry, with dots, for which some clients drop the whole server.
 	MCPNames string `key:"mcp_names" of:"by which names clients of MCP know tools" words:"wire registry"`
 }
 
@@ -131,16 +125,14 @@ type Registry struct {
 // Language is the language of completions.
 type Language struct {
 	Output parser.Options `key:""`
-	// required refuses a call that does not say which agent it is for: a completion
-	// without the member "agent", and a native call (of a model's own form, of MCP or OXP)
-	// whose request names no agent.
+	// required refuses a call that does not name its agent: a completion without the member "agent",
+	// and a native call (of a model, MCP or OXP) whose request names none.
 	AgentRequired bool `key:"agent" of:"whether a call must say which agent it is for" words:"optional required"`
 }
 
 // Log sets what is logged.
 type Log struct {
-	// The share of requests, from 0 to 1, whose line is written though they were neither
-	// refused nor failed; lines of all others, and of everything else, are always written.
+	// The share, from 0 to 1, of requests without a refusal or fault that are logged; others always are.
 	RequestLogRatio float64 `key:"requests" of:"of requests that are answered without a refusal whose line is written"`
 }
 
@@ -152,20 +144,19 @@ type Audit struct {
 	// How much the audit log keeps of a completion: digest (nothing but its digest), arguments,
 	// or completion.
 	Record string `key:"record" of:"what the audit log keeps" words:"digest arguments completion"`
-	// What is on disk before a call is answered: all, or decision, where the outcome follows and
-	// a crash can lose it: the call then ends as unknown.
+	// What is on disk before a call is answered: all, or decision; then a crash can lose the outcome,
+	// and the call ends as unknown.
 	Sync string `key:"sync" of:"what is durable before a call is answered" words:"all decision"`
-	// The place (file:PATH or env:NAME) of a key (see callgate audit key) that signs heads of the
-	// log into heads.jsonl; absent, none are signed, and audit verify cannot detect that the end of
-	// the log was cut off.
+	// The place (file:PATH or env:NAME) of a key (see callgate audit key) that signs heads of the log
+	// into heads.jsonl; absent, audit verify cannot detect that the log was cut off.
 	SignKey secret.Ref `key:"sign_key" of:"the key that heads of the log are signed with" example:"file:audit.key"`
 	// The size at which a file is rotated, 1 MiB or more; absent, never.
 	RotateBytes int64 `key:"rotate_bytes" of:"from which size on a file of the log is moved aside" range:"1048576..1099511627776" example:"268435456"`
-	// Whether zeros are written ahead of the records in audit.jsonl, so that ext4 and XFS sync it faster.
-	// What reads the file while it is written finds zeros at its end: tail -f and log shippers cannot.
+	// Write zeros ahead of the records in audit.jsonl, for faster syncs on ext4 and XFS. Then tail -f
+	// and log shippers cannot read the file while it is written.
 	Preallocate bool `key:"preallocate" of:"whether zeros are written ahead of the records"`
-	// A collector of OpenTelemetry that gets each record as a log record too, after it is on disk
-	// and without that a call waits; its keys are as in telemetry.traces.
+	// An OpenTelemetry collector that gets each record after it is on disk; no call waits for it. Keys
+	// as in telemetry.traces.
 	OTLP Collector `key:"otlp" example:"{endpoint: \"http://localhost:4318\", timeout: 10s}"`
 }
 
@@ -178,7 +169,7 @@ type Auth struct {
 	// Which tokens are accepted. issuer and audience are required; the other values are
 	// the defaults.
 	JWT JWT `key:"jwt" example:""`
-	// true: with mode none too, an address beyond loopback may be listened on.
+	// With mode none too, listen on addresses beyond loopback.
 	AllowAnyListener bool `key:"allow_any_listener" of:"whether mode none may listen beyond loopback"`
 }
 

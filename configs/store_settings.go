@@ -6,8 +6,8 @@ import (
 
 // Store says where calls are kept.
 type Store struct {
-	// file: in the data folder, for this gateway alone. redis: on the Redis below, for several
-	// gateways, which put back from their audit logs what it loses.
+	// file: in data_dir, for this gateway alone. redis: on the Redis below, for several gateways,
+	// which put back from their audit logs what it loses.
 	Kind string `key:"kind" of:"where calls are kept" words:"file redis"`
 	// How many gateways share the store; with redis.
 	Replicas int `key:"replicas" of:"how many gateways share the store" range:"1..1000" example:"2"`

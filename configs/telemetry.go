@@ -19,7 +19,7 @@ type Collector struct {
 	Endpoint string `key:"endpoint" of:"the address of a collector, as OTLP over HTTP" pattern:"^https?://[^?#@]+$" example:"http://localhost:4318"`
 	// Sent with every export; what they say stands elsewhere: env:NAME or file:PATH.
 	Headers map[string]secret.Ref `key:"headers" example:"#{X-Token: env:NAME}"`
-	// Certificates (PEM) that are trusted for the collector instead of the system's.
+	// Trusted certificates (PEM) for the collector, instead of the system's.
 	CAFile  string        `key:"ca_file" of:"a file of certificates" example:"#ca.pem"`
 	CA      string        // the content of CAFile
 	Timeout time.Duration `key:"timeout" of:"how long one export may take"`
@@ -28,7 +28,7 @@ type Collector struct {
 // Traces sets where traces are sent.
 type Traces struct {
 	Collector `key:""`
-	// The share of the traces that begin here; where a caller names a parent, its decision holds.
+	// The share of traces that begin here; a caller's parent decides for its own.
 	SampleRatio float64 `key:"sampling_ratio" of:"of the traces that begin here"`
 	// true: arguments and results too, without what a schema marks x-secret.
 	Content bool `key:"content" of:"whether traces hold arguments and results"`
@@ -38,8 +38,7 @@ type Traces struct {
 type Telemetry struct {
 	// Where traces go; absent, nowhere.
 	Traces Traces `key:"traces" example:""`
-	// The counters of judgements and outcomes with the names of agents and tools that the
-	// configuration knows.
+	// Names of agents and tools in the counters of judgements and outcomes.
 	CallLabels telemetry.CallLabels `key:"metrics" restart:"" example:""`
 }
 

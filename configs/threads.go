@@ -16,13 +16,13 @@ import (
 type Threads struct {
 	// The labels that tools can add to a thread; any other name is an error, in every file.
 	Labels []string `key:"labels" example:"[untrusted, customer]"`
-	// The labels of tools that state none, of tools that requests bring, and of those that a model's
-	// provider runs itself; absent, these add none.
+	// The labels of tools that state none, are brought by requests, or run by a model's provider;
+	// absent, none.
 	DefaultLabels []string `key:"default_labels" example:"[untrusted]"`
-	// What a tool that uses threads does where the request names none: refuse, or shared, where all
-	// such requests of a caller are one thread.
+	// A tool that uses threads, called without one: refuse, or shared, where all such requests of a
+	// caller are one thread.
 	Unnamed string `key:"unnamed" of:"what becomes of calls in no thread" words:"refuse shared"`
-	// How long after its last call what a thread has done counts, and for how long its labels stand.
+	// How long after its last call a thread's counts (idle) and labels (keep_labels) stand.
 	Idle       time.Duration `key:"idle" restart:"" example:"7d"`
 	KeepLabels time.Duration `key:"keep_labels" restart:"" example:"30d"`
 }

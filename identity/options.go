@@ -50,19 +50,18 @@ type ClaimNames struct {
 // TokenOptions state whose tokens are accepted, for which audience, and what is read from
 // them. Issuer and Audience are required.
 type TokenOptions struct {
-	// The claim iss of the tokens, byte for byte (RFC 7519, section 4.1.1). Unless jwks_file or
-	// jwks_url is set, the keys are found by it (OpenID Connect Discovery 1.0): then it is a
-	// URL of https, or of http to loopback.
+	// The claim iss, byte for byte (RFC 7519, section 4.1.1). Without jwks_file and jwks_url, its keys
+	// are found there (OpenID Connect Discovery 1.0): then a URL of https, or of http to loopback.
 	Issuer string `key:"issuer" of:"the issuer of the tokens" pattern:"^[!-\"$-~]+$" example:"https://id.example.com"`
 	// One of the audiences of the claim aud must be this.
 	Audience string `key:"audience" of:"whom the tokens are meant for" example:"callgate"`
-	// A file of keys, instead of discovery. At most one of jwks_file and jwks_url is set; they do
-	// not replace issuer: some issuers sign for many tenants with one key.
+	// A file of keys, instead of discovery. At most one of jwks_file and jwks_url, beside issuer: some
+	// issuers sign for many tenants with one key.
 	JWKSFile string `key:"jwks_file" of:"a file of keys" example:"#jwks.json"`
 	// Where the keys are, instead of discovery.
 	JWKSURL string `key:"jwks_url" of:"where the keys are" example:"#https://id.example.com/keys"`
-	// The signatures that are accepted: RS, PS and ES with 256, 384 and 512, and EdDSA (Ed25519).
-	// "none" and the symmetric HS are never.
+	// Accepted signatures: RS, PS and ES with 256, 384 and 512, and EdDSA (Ed25519). Never "none" or
+	// the symmetric HS.
 	Algorithms []string `key:"algorithms" of:"signatures" list:"unique filled" example:"[RS256, ES256, EdDSA]"`
 	// By how much exp, nbf and iat may be off: at most 2m.
 	ClockSkew time.Duration `key:"clock_skew" of:"by how much clocks may differ" range:"0.."`
@@ -71,14 +70,14 @@ type TokenOptions struct {
 
 	// How often the keys are fetched; a tenth of it is random.
 	Refresh time.Duration `key:"refresh" of:"how often the keys are fetched" example:"5m"`
-	// How long the last keys are used after they were last confirmed, while the issuer does not
-	// answer or its answers are invalid: at least refresh.
+	// How long the last confirmed keys are used while the issuer does not answer, or not validly: at
+	// least refresh.
 	StaleIfError time.Duration `key:"stale_if_error" of:"how long keys are used while their source is away" example:"24h"`
 	// Bounds one fetch, discovery included.
 	Timeout time.Duration `key:"timeout" of:"how long fetching the keys may take" example:"5s"`
 	// How long the start waits for the first keys.
 	StartupTimeout time.Duration `key:"startup_timeout" of:"how long the start waits for the keys" example:"30s"`
-	// true: start all the same, and refuse every caller until there are keys.
+	// Start without keys, and refuse every caller until there are some.
 	StartWithoutKeys bool `key:"start_without_keys" of:"whether to start while the keys cannot be had"`
 
 	// RootCAs are trusted for the issuer's certificate; nil means the system's.

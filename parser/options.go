@@ -52,9 +52,8 @@ type Options struct {
 	// text is never read as a call, whatever it starts with, and NativeText holds in
 	// the place of JSONInText.
 	TextOnly bool
-	// For the text of answers whose calls come natively, beside it, so that the text cannot act:
-	// calls refuses an object with a member "tool", "tool_calls" or "function_call" that holds a
-	// call; reject refuses any JSON object; any refuses none.
+	// Text beside native calls: calls refuses an object with a member "tool", "tool_calls" or
+	// "function_call" that holds a call; reject refuses any JSON object; any refuses none.
 	NativeText NativeText `key:"native_text" of:"what JSON does within the text of answers whose calls come natively" words:"calls reject any"`
 }
 

@@ -154,100 +154,100 @@ const statusClientLeft = 499
 
 // Advice for operators about faults of completions, and about whole groups of codes.
 const (
-	modelCorrects = "nothing: the model was told, and can send the call again; if it continues, show the model the form of a call in its prompt"
-	schemaChecks  = "compare the call with the tool's schema (`callgate tools list`); the model was told, and can send the call again"
+	modelCorrects = "nothing: the model was told, and can try again; if it continues, show it the form of a call in its prompt"
+	schemaChecks  = "compare the call with the tool's schema (`callgate tools list`); the model was told, and can try again"
 	callerMends   = "correct the application that sent the request"
-	lookAtTool    = "look at the tool's server; `callgate_breakers_open` and the log say since when it fails"
-	lookAtStore   = "look at the store: `/readyz` on the admin listener says why, docs/redis.md what to do"
+	lookAtTool    = "look at the tool's server; the log and `callgate_breakers_open` say since when it fails"
+	lookAtStore   = "look at the store: the admin listener's `/readyz` says why, docs/redis.md what to do"
 )
 
 // codes is the one table of codes: the reference, the advice of commands, the metrics and the pages
 // come from it. It is read only.
 var codes = map[Code]row{
 	BadRequest:           {http.StatusBadRequest, Request, "the HTTP request, not the completion, has a fault", callerMends},
-	NotFound:             {http.StatusNotFound, Request, "there is nothing at this path, or no such call of this caller", callerMends},
+	NotFound:             {http.StatusNotFound, Request, "nothing is at this path, or no such call of this caller", callerMends},
 	MethodNotAllowed:     {http.StatusMethodNotAllowed, Request, "the path takes another HTTP method", callerMends},
-	RequestTooLarge:      {http.StatusRequestEntityTooLarge, Request, "the body or the head is longer than is allowed", callerMends},
+	RequestTooLarge:      {http.StatusRequestEntityTooLarge, Request, "body or head is too long", callerMends},
 	UnsupportedMediaType: {http.StatusUnsupportedMediaType, Request, "the body has another Content-Type than this path takes", callerMends},
-	ApprovalConflict:     {http.StatusConflict, Request, "the approval has ended, or is of another call than was shown", "look at the approval again before deciding"},
+	ApprovalConflict:     {http.StatusConflict, Request, "the approval has ended, or is not of the call that was shown", "look at the approval again before deciding"},
 
 	Unauthenticated:   {http.StatusUnauthorized, Identity, "the credential is missing, unknown or expired", "compare the caller's key or token with principals.yaml or `auth.jwt`"},
-	AgentUnknown:      {http.StatusForbidden, Identity, "no project names the agent", "add the agent to its project in workspaces.yaml, or correct the name in the application"},
-	AgentMismatch:     {http.StatusForbidden, Identity, "the caller may not act for this agent, or the completion states another agent than the request", "add the agent to the principal, or correct the application"},
+	AgentUnknown:      {http.StatusForbidden, Identity, "no project names the agent", "add the agent to workspaces.yaml, or correct its name in the application"},
+	AgentMismatch:     {http.StatusForbidden, Identity, "the caller may not act for this agent, or completion and request state different agents", "add the agent to the principal, or correct the application"},
 	AgentRequired:     {http.StatusForbidden, Identity, "it is not clear which agent calls", "have the application name the agent"},
-	CallerRateLimited: {http.StatusTooManyRequests, Identity, "the caller sends more requests than its rate allows", "raise the rate of callers in limits.yaml, or have the application wait as `Retry-After` says"},
+	CallerRateLimited: {http.StatusTooManyRequests, Identity, "the caller exceeds its rate", "raise the rate of callers in limits.yaml, or have the application obey `Retry-After`"},
 
 	OutputTooLarge:    {http.StatusUnprocessableEntity, Parse, "the completion is longer than `output.max_bytes`", modelCorrects},
 	InvalidUTF8:       {http.StatusUnprocessableEntity, Parse, "the completion is not UTF-8", modelCorrects},
 	EmptyOutput:       {http.StatusUnprocessableEntity, Parse, "the completion is empty", modelCorrects},
-	MalformedJSON:     {http.StatusUnprocessableEntity, Parse, "the completion is no valid JSON from some byte on", modelCorrects},
+	MalformedJSON:     {http.StatusUnprocessableEntity, Parse, "the completion is not valid JSON from some byte on", modelCorrects},
 	DuplicateKey:      {http.StatusUnprocessableEntity, Parse, "an object has two members of one name", modelCorrects},
 	TooDeep:           {http.StatusUnprocessableEntity, Parse, "the completion is nested deeper than `output.max_depth`", modelCorrects},
 	InvalidNumber:     {http.StatusUnprocessableEntity, Parse, "a number is too long or too large", modelCorrects},
 	MixedOutput:       {http.StatusUnprocessableEntity, Parse, "there is text before or behind the call", modelCorrects},
 	MultipleCalls:     {http.StatusUnprocessableEntity, Parse, "there is more than one call", modelCorrects},
 	NotAToolCall:      {http.StatusUnprocessableEntity, Parse, "the completion is JSON, and no call", modelCorrects},
-	ForeignCallSyntax: {http.StatusUnprocessableEntity, Parse, "the completion is a call in the form of another product", modelCorrects},
+	ForeignCallSyntax: {http.StatusUnprocessableEntity, Parse, "the completion is a call in another product's form", modelCorrects},
 	TruncatedOutput:   {http.StatusUnprocessableEntity, Parse, "the completion was cut off", "raise the model's token limit in the application"},
-	UnexpectedField:   {http.StatusUnprocessableEntity, Parse, "the envelope of the call has a member that it must not have", modelCorrects},
-	MissingField:      {http.StatusUnprocessableEntity, Parse, "the envelope of the call lacks a member", modelCorrects},
-	WrongType:         {http.StatusUnprocessableEntity, Schema, "a member of the call has another type than is asked for", schemaChecks},
+	UnexpectedField:   {http.StatusUnprocessableEntity, Parse, "the call's envelope has an extra member", modelCorrects},
+	MissingField:      {http.StatusUnprocessableEntity, Parse, "the call's envelope lacks a member", modelCorrects},
+	WrongType:         {http.StatusUnprocessableEntity, Schema, "a member of the call has the wrong type", schemaChecks},
 
-	UnknownTool:        {http.StatusUnprocessableEntity, Schema, "no tool has this name", "nothing if the model made the name up; else add the tool to the registry"},
+	UnknownTool:        {http.StatusUnprocessableEntity, Schema, "no tool has this name", "nothing if the model made it up; else add the tool to the registry"},
 	UnexpectedArgument: {http.StatusUnprocessableEntity, Schema, "the tool has no such argument", schemaChecks},
 	MissingArgument:    {http.StatusUnprocessableEntity, Schema, "an argument that the tool needs is missing", schemaChecks},
-	InvalidValue:       {http.StatusUnprocessableEntity, Schema, "the value of an argument is not allowed by the tool's schema", schemaChecks},
-	InvalidOutput:      {http.StatusUnprocessableEntity, Schema, "the answer is JSON, and not by the schema that the request asks for", "compare the violations with the schema of the request; the model was told, and can answer again; `structured_output: pass` at the upstream lets such answers pass"},
-	ToolStarting:       {http.StatusServiceUnavailable, Schema, "the tool's server has not listed its tools since the gateway started", "nothing if it passes; else look at the server: `callgate servers list` and the log say why it does not answer, and `start_timeout` gives a slow program more time"},
+	InvalidValue:       {http.StatusUnprocessableEntity, Schema, "the tool's schema does not allow the value of an argument", schemaChecks},
+	InvalidOutput:      {http.StatusUnprocessableEntity, Schema, "the answer is JSON, but does not fit the request's schema", "compare the violations with the schema; the model was told, and can try again; the upstream's `structured_output: pass` lets such answers pass"},
+	ToolStarting:       {http.StatusServiceUnavailable, Schema, "the tool's server has not listed its tools since the gateway started", "nothing if it passes; else `callgate servers list` and the log say why the server does not answer; `start_timeout` gives a slow program more time"},
 
-	PermissionDenied:   {http.StatusForbidden, Permission, "no row of the policy allows the call, or one denies it", "ask `callgate policy explain` which row decides, and change the policy if the call should pass"},
-	ToolQuarantined:    {http.StatusForbidden, Permission, "its server defines the tool otherwise than it was accepted", "see the difference with `callgate servers list`, and accept it with `callgate servers accept` if it is right"},
-	ThreadRequired:     {http.StatusForbidden, Permission, "the policy, or a label of the tool, is about the thread of a call, and the request names none; where a request to a model offers such a tool, it is refused before the model is asked, with 400", "have the application name the thread, in the header `Callgate-Thread` or the member `thread`, or set `threads.unnamed: shared`"},
+	PermissionDenied:   {http.StatusForbidden, Permission, "no row of the policy allows the call, or one denies it", "see which row decides with `callgate policy explain`; change the policy if the call should pass"},
+	ToolQuarantined:    {http.StatusForbidden, Permission, "the server's definition differs from the accepted one", "see the difference with `callgate servers list`; if it is right, `callgate servers accept`"},
+	ThreadRequired:     {http.StatusForbidden, Permission, "the policy, or a label of the tool, is about the thread, and the request names none; a request that offers such a tool to a model is refused first, with 400", "have the application name it (`Callgate-Thread`, or the member `thread`), or set `threads.unnamed: shared`"},
 	ThreadClosed:       {http.StatusForbidden, Permission, "the thread was closed", "have the application begin another thread"},
-	ThreadsFull:        {http.StatusServiceUnavailable, Permission, "as many threads are kept as there is room for, in all or for one caller, and a new one would push out what others have done", "see who begins so many threads; they go `threads.idle` after their last call"},
+	ThreadsFull:        {http.StatusServiceUnavailable, Permission, "there is no room for a new thread, in all or of this caller, without forgetting others", "see who begins so many; they go `threads.idle` after their last call"},
 	ThreadsUnavailable: {http.StatusServiceUnavailable, Permission, "what the thread has done cannot be read or kept", lookAtStore},
-	Stopped:            {http.StatusForbidden, Permission, "an operator has stopped the agent, the tool, the principal, the project, the thread, or everything", "see with `callgate stops` who has stopped it and why, and end it with `callgate resume`"},
+	Stopped:            {http.StatusForbidden, Permission, "an operator has stopped the agent, tool, principal, project, thread, or everything", "see who and why with `callgate stops`; end it with `callgate resume`"},
 
-	RateLimited:        {http.StatusTooManyRequests, Rate, "the agent, the tool or the project has used up its rate, or a budget of tokens or money is spent", "raise the limit or the budget in limits.yaml, or leave it: the caller was told when to try again"},
-	ConcurrencyLimited: {http.StatusTooManyRequests, Rate, "too many calls of the agent, the tool or the project run at once", "raise the limit in limits.yaml, or see why calls take so long"},
+	RateLimited:        {http.StatusTooManyRequests, Rate, "the rate of agent, tool or project is used up, or a budget is spent", "raise it in limits.yaml, or leave it: the caller was told when to try again"},
+	ConcurrencyLimited: {http.StatusTooManyRequests, Rate, "too many calls of the agent, tool or project run at once", "raise the limit in limits.yaml, or see why calls take so long"},
 	LimiterUnavailable: {http.StatusServiceUnavailable, Rate, "the shared limits cannot be reached, and `on_store_loss` is `refuse`", lookAtStore},
-	ThreadLimit:        {http.StatusForbidden, Rate, "the thread has had as many calls as limits.yaml allows, or its caller has begun as many threads as that allows", "see what the thread, or its caller, does; raise `threads.calls` or `threads.new` in limits.yaml if that is right"},
+	ThreadLimit:        {http.StatusForbidden, Rate, "the thread has had as many calls, or its caller has begun as many threads, as limits.yaml allows", "see what they do; if it is right, raise `threads.calls` or `threads.new`"},
 
-	ProjectRequired:   {http.StatusForbidden, Workspace, "the caller has several projects, and the request names none", "have the application name one: `project` in the body, or the header `Callgate-Project`"},
+	ProjectRequired:   {http.StatusForbidden, Workspace, "the caller has several projects, and the request names none", "have the application name one (`Callgate-Project`, or the member `project`)"},
 	WorkspaceMismatch: {http.StatusForbidden, Workspace, "the workspace is unknown, or not the caller's", "correct the application, or add the workspace to the principal"},
-	ProjectMismatch:   {http.StatusForbidden, Project, "the project is unknown, not the caller's, or does not list the agent", "add the agent to the project in workspaces.yaml, or correct the application"},
-	BoundaryViolation: {http.StatusForbidden, Project, "an argument names something outside of the project's boundary", "look at the project's boundaries in workspaces.yaml; if the call is right, widen them"},
+	ProjectMismatch:   {http.StatusForbidden, Project, "the project is unknown, not the caller's, or does not list the agent", "add the agent to the project, or correct the application"},
+	BoundaryViolation: {http.StatusForbidden, Project, "an argument leads out of the project's boundary", "if the call is right, widen the project's boundaries in workspaces.yaml"},
 
-	ApprovalRequired: {http.StatusForbidden, Approval, "a person must say yes first, and has been asked", "decide about it; the approval has the id of the call that asked"},
+	ApprovalRequired: {http.StatusForbidden, Approval, "people must approve first, and were asked", "decide; the approval has the id of the call that asked"},
 	ApprovalDenied:   {http.StatusForbidden, Approval, "a person has said no", "nothing: the same call is refused while the denial stands"},
-	ApprovalExpired:  {http.StatusForbidden, Approval, "nobody decided in time", "have somebody decide sooner, or give the rule more time in approvals.yaml; the call can be sent again"},
-	HookDenied:       {http.StatusForbidden, Approval, "a hook does not let the arguments or the result pass, or could not be asked", "look at the log's line, which says which hook and why, and at hooks.yaml"},
+	ApprovalExpired:  {http.StatusForbidden, Approval, "nobody decided in time", "decide sooner, or give the rule more time in approvals.yaml; the call can be sent again"},
+	HookDenied:       {http.StatusForbidden, Approval, "a hook denied the arguments, the text or the result, or could not be asked", "the log's line says which hook and why; look at hooks.yaml"},
 
-	AuditUnavailable: {http.StatusServiceUnavailable, Log, "the decision could not be written to the audit log in time", "look at the disk of `data_dir`; nothing is executed until the log can be written"},
+	AuditUnavailable: {http.StatusServiceUnavailable, Log, "the decision could not be logged in time", "look at the disk of `data_dir`; nothing is executed until then"},
 
 	Unjudged:            {http.StatusForbidden, Execute, "a coding agent ran a call that its hook had no permission for: the hook was not asked, or was not heeded, or the gateway was restarted in between", "see that the agent's hooks are those that `callgate hook install` prints, and that nobody can change them"},
 	ExecutedDiffers:     {http.StatusForbidden, Execute, "a coding agent ran a call with other arguments than its hook was permitted", "look for another hook of the agent that changes arguments, or for edits of its user"},
 	ToolFailed:          {http.StatusOK, Execute, "the tool ran and reported a failure", "look at what the tool said; the model has read it"},
 	ToolUnavailable:     {http.StatusBadGateway, Execute, "the tool's server could not be reached, or its circuit breaker is open", lookAtTool},
-	AddressBlocked:      {http.StatusBadGateway, Execute, "the tool's address is not one that calls may go to", "correct the tool's URL, or allow its address range"},
-	OutcomeUnknown:      {http.StatusBadGateway, Execute, "the call was sent, and it is not known whether it had its effect", "ask the tool's own records before the call is sent again"},
+	AddressBlocked:      {http.StatusBadGateway, Execute, "calls may not go to the tool's address", "correct the tool's URL, or allow its address range"},
+	OutcomeUnknown:      {http.StatusBadGateway, Execute, "the call was sent, and may have had its effect", "ask the tool's own records before the call is sent again"},
 	ToolTimeout:         {http.StatusGatewayTimeout, Execute, "the tool did not answer in time", lookAtTool},
 	StoreUnavailable:    {http.StatusServiceUnavailable, Execute, "calls cannot be stored, so none is executed", lookAtStore},
-	CallInProgress:      {http.StatusConflict, Execute, "the same call is being executed", "nothing: its answer can be fetched by its id"},
+	CallInProgress:      {http.StatusConflict, Execute, "the same call is being executed", "nothing: its answer is fetched by its id"},
 	IdempotencyConflict: {http.StatusConflict, Execute, "the key was used for another call", callerMends},
 
 	CredentialUnavailable: {http.StatusForbidden, Execute, "the tool is called as its caller, who has no token, or one for which the token endpoint issues none", "see the cause in the log: the caller must authenticate with a token of the issuer, and that must be accepted at the token endpoint of the tool's credential"},
 	CredentialExpired:     {http.StatusUnauthorized, Execute, "the tool is called as its caller, whose token has ended or is about to", "nothing: the application sends the call again with a new token"},
 	StepUpRequired:        {http.StatusForbidden, Execute, "the tool is called as its caller, and the user must sign in again or consent to more first", "see the cause in the log, and have the application sign the user in again with what that asks for"},
 
-	InvalidResult:  {http.StatusBadGateway, Wrap, "the tool's answer is not what its schema promises, or no JSON", lookAtTool},
-	ResultTooLarge: {http.StatusBadGateway, Wrap, "the tool's answer is longer than is allowed", "raise the limit of the tool or its server, or have the tool answer in parts"},
+	InvalidResult:  {http.StatusBadGateway, Wrap, "the tool's answer is not JSON of its schema", lookAtTool},
+	ResultTooLarge: {http.StatusBadGateway, Wrap, "the tool's answer is too long", "raise the limit of the tool or its server, or have the tool answer in parts"},
 
-	Overloaded:          {http.StatusServiceUnavailable, Any, "the gateway has no room for more requests, streams, records that wait for the disk, or calls that it keeps", "the log's line of the request says which bound was reached: raise it (`server.max_in_flight`, `store`), add a replica, or see why calls take so long"},
-	LoopDetected:        {http.StatusUnprocessableEntity, Any, "the model repeated the same call without an end: in a run, or in a thread whose equal calls limits.yaml bounds, and then the stage is rate", "look at the calls of the run or the thread: the model's prompt or the tool's answers keep it going; a tool that is polled may have its own bound, `threads.equal.tools` in limits.yaml"},
-	BoundReached:        {http.StatusUnprocessableEntity, Any, "a run has used up its turns, time or tokens", "raise `max_turns`, `run_timeout` or `token_budget` of the upstream, or look at the run's calls"},
-	ToolChoiceViolated:  {http.StatusUnprocessableEntity, Any, "the model called a tool that the request did not let it call, or none where one was required", modelCorrects},
-	UpstreamUnavailable: {http.StatusBadGateway, Any, "the model's provider could not be reached, or failed", "look at the provider, and at the log's line of this request"},
+	Overloaded:          {http.StatusServiceUnavailable, Any, "no room for more requests, streams, records that wait for the disk, or stored calls", "the log's line says which bound: raise it (`server.max_in_flight`, `store`), add a replica, or see why calls take so long"},
+	LoopDetected:        {http.StatusUnprocessableEntity, Any, "the model repeated the same call endlessly: in a run, or (stage `rate`) in a thread whose equal calls limits.yaml bounds", "look at its calls: the prompt or the tool's answers keep it going; a tool that is polled can have its own bound, `threads.equal.tools`"},
+	BoundReached:        {http.StatusUnprocessableEntity, Any, "a run has used up its turns, time or tokens", "look at the run's calls, or raise `max_turns`, `run_timeout` or `token_budget` of the upstream"},
+	ToolChoiceViolated:  {http.StatusUnprocessableEntity, Any, "the model called a tool that the request forbids, or none where one was required", modelCorrects},
+	UpstreamUnavailable: {http.StatusBadGateway, Any, "the model's provider could not be reached, or failed", "look at the provider and the log's line of this request"},
 	UpstreamTimeout:     {http.StatusGatewayTimeout, Any, "the model's provider did not answer in time", "look at the provider, or raise the upstream's timeouts"},
 	Canceled:            {statusClientLeft, Any, "the client left before the request was done", "nothing, unless the application gives up too early"},
 	Internal:            {http.StatusInternalServerError, Any, "Callgate could not judge this, and refused", "look at the log's line of this request, and report it"},

@@ -13,10 +13,10 @@ import (
 // fixed vocabulary. The zero value is none. The names are the configuration's, as the kernel
 // passes them on.
 type CallLabels struct {
-	// Which names series have: agent, tool or both. Absent or [], none has a name.
+	// Which names series have: agent, tool or both; absent or [], none.
 	Agent bool `key:"labels" example:"[agent, tool]"`
 	Tool  bool // of the same key
-	// How many series of both counters together may have such a name; the names of the rest are other.
+	// How many series of both counters may have names; the rest are named other.
 	MaxSeries int `key:"max_series" of:"how many series may have the name of an agent or a tool" range:"1..100000"`
 }
 
