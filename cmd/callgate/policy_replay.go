@@ -72,7 +72,7 @@ a log is not as written. 2: something does not load.`,
 	f.logs.Add(c)
 	c.Flags().Var(&f.policy, "policy", "judge by the policy in `FILE` (.csv)")
 	c.Flags().Var(&f.baseline, "baseline", "compare with the configuration or policy in `FILE`, or with a digest, not with the log")
-	c.Flags().StringVar(&f.since, "since", "", "decisions of this `TIME` and later: RFC 3339, or an age: 7d")
+	c.Flags().StringVar(&f.since, "since", "", "decisions of this `TIME` and later: RFC 3339, or an age such as 7d")
 	c.Flags().StringVar(&f.until, "until", "", "decisions before this `TIME`")
 	c.Flags().StringVar(&f.failOn, "fail-on", "any", "fail on this `CHANGE`: refused, asks, allowed, any or none")
 	c.Flags().BoolVar(&f.unverified, "unverified", false, "only warn of a broken chain")

@@ -70,7 +70,7 @@ within 3 seconds (those that have, obey). 3: the gateway does not answer.`,
 	c.Flags().StringVar(&body.Thread, "thread", "", "calls of this `THREAD` and its descendants")
 	c.Flags().BoolVar(&body.Everything, "everything", false, "all calls, and all requests to models")
 	c.Flags().StringVar(&body.Reason, "reason", "", "why, in `WORDS`, up to 500 characters, for operators only")
-	c.Flags().DurationVar(&span, "for", 0, "end after this `TIME`: 1h")
+	c.Flags().DurationVar(&span, "for", 0, "end after this `TIME`, such as 1h")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return api.add(c)
 }

@@ -65,9 +65,9 @@ func newImportAnthropic(e env) *cobra.Command {
 		Use:   "anthropic FILE|URL|-",
 		Short: "Import the tools of a request of Anthropic Messages",
 		Long: `Import the "tools" of a request to Anthropic's /v1/messages (the array, or the whole request)
-with effect once and run.type client: the application runs them. Dated types that the application runs
-(bash_*, text_editor_*, memory_*, computer_* and the toolsets) get the API's schema; a member
-of a toolset is named computer.left_click. Tools that the provider runs are left out.
+with effect once and run.type client: the application runs them. Its dated types (bash_*,
+text_editor_*, memory_*, computer_* and the toolsets) get the API's schema; a member of a
+toolset is named computer.left_click. Tools that the provider runs are left out.
 
 Exit code 1: a tool was left out.`,
 		Example: "  callgate tools import anthropic request.json > tools/imported.yaml",
@@ -162,7 +162,7 @@ Exit code 1: a tool was left out.`,
 	c.Flags().StringArrayVar(&o.Credentials, "credential", nil, "the `PLACE` of the credential: env:NAME or file:PATH, or SCHEME=PLACE for one security scheme (repeatable)")
 	c.Flags().StringArrayVar(&o.Operations, "operation", nil, "the operation with this `ID` (repeatable)")
 	c.Flags().StringArrayVar(&o.Tags, "tag", nil, "operations with this `TAG` (repeatable)")
-	c.Flags().StringArrayVar(&o.Paths, "path", nil, "operations of paths that match this `PATTERN`: /pets/** (repeatable)")
+	c.Flags().StringArrayVar(&o.Paths, "path", nil, "operations of paths that match this `PATTERN`, such as /pets/** (repeatable)")
 	c.Flags().StringVar(&server, "server", "", "find the document at the `URL` of a running server")
 	flags.add(c)
 	completeChoices(e, c)

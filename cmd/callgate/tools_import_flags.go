@@ -19,7 +19,7 @@ type importFlags struct {
 
 // add adds the flags to a command.
 func (o *importFlags) add(c *cobra.Command) {
-	c.Flags().StringArrayVar(&o.only, "only", nil, "only tools whose names match this `PATTERN`: web.* (repeatable)")
+	c.Flags().StringArrayVar(&o.only, "only", nil, "only tools whose names match this `PATTERN`, such as web.* (repeatable)")
 	c.Flags().Var(&o.notes, "notes", "print changes and omissions this `WAY`: grouped or all")
 	c.Flags().BoolVarP(&o.notes.all, "verbose", "v", false, "the same as --notes all")
 	// Flags that were just added can be completed.
