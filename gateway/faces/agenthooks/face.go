@@ -163,9 +163,15 @@ func (h *hooked) answer(ctx context.Context) (any, *refusal.Error) {
 }
 
 // holds reports whether a verdict stands for the call when its hook asks again. A refusal does not: people may have approved
-// the call since.
+// the call since. Nor does that of a call which has run: agents of some models give two calls one id.
 func (h *hooked) holds(v *verdict) bool {
-	return v != nil && v.digest == h.digest && v.passed() && v.config == h.face.executor.Config().Digest && !h.admission.StopsTool(h.call.Name)
+	return v != nil && v.digest == h.digest && v.under == h.under() && !v.ran && v.passed() && (v.question == nil || h.agent.asks) && v.config == h.face.executor.Config().Digest && !h.admission.StopsTool(h.call.Name)
+}
+
+// under is for whom, and where, the call is judged.
+func (h *hooked) under() [sha256.Size]byte {
+	of := h.admission.Subject()
+	return sha256.Sum256([]byte(strings.Join([]string{h.agent.path, of.Agent, of.Workspace, of.Project, h.hook.agentID, h.hook.cwd}, "\x00")))
 }
 
 // judgeOnce judges the call, unless it stands as it was judged in front of the model. before is the verdict on the call of its id.
@@ -173,7 +179,7 @@ func (h *hooked) judgeOnce(ctx context.Context, before *verdict) *verdict {
 	given, stands, changed := h.face.executor.TakeGiven(ctx, h.admission, h.call)
 	switch {
 	case stands:
-		return &verdict{digest: h.digest, config: given.Digest, callID: given.CallID}
+		return &verdict{digest: h.digest, under: h.under(), config: given.Digest, callID: given.CallID}
 	case before != nil && before.digest != h.digest:
 		h.record.ChangedAfterVerdict = before.callID
 	case changed:
@@ -190,7 +196,7 @@ func (h *hooked) keys() (byID, byCall string) {
 
 // judge judges the call, and hands it over where it passes.
 func (h *hooked) judge(ctx context.Context) *verdict {
-	v := &verdict{digest: h.digest}
+	v := &verdict{digest: h.digest, under: h.under()}
 	d := h.admission.Judge(ctx, gateway.ModeEnforce, gateway.Input{Native: &h.call})
 	wait := calls.Wait{For: h.face.executor.ApprovalWait(), Park: h.slot.Park}
 	if h.agent.asks {
@@ -233,6 +239,7 @@ func (h *hooked) permission(v *verdict) any {
 
 // compare compares a call that has run with the verdict on it, which is nil where there is none.
 func (h *hooked) compare(ctx context.Context, v *verdict) any {
+	byID, byCall := h.keys()
 	switch {
 	case v == nil:
 		return h.ran(ctx, refusal.New(refusal.Unjudged, "This call ran, and this gateway has no verdict on it: it was not asked, or was restarted since. Do not rely on what it did, and say that it ran unjudged."))
@@ -245,7 +252,7 @@ func (h *hooked) compare(ctx context.Context, v *verdict) any {
 			return h.ran(ctx, refusal.From(refusal.Approval, err))
 		}
 		again := h.judge(ctx)
-		byID, byCall := h.keys()
+		again.ran = true
 		h.face.kept.put(again, byID, byCall)
 		h.callID, h.refused = again.callID, again.refused
 		if again.refused != nil {
@@ -253,6 +260,9 @@ func (h *hooked) compare(ctx context.Context, v *verdict) any {
 		}
 	case v.refused != nil:
 		return h.ran(ctx, refusal.New(refusal.Unjudged, "This call was refused, and ran all the same. Do not rely on what it did, and say so."))
+	default:
+		h.callID = v.callID
+		h.face.kept.end(v, byID, byCall)
 	}
 	return struct{}{}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -402,5 +403,68 @@ func TestFailsClosed(t *testing.T) {
 	}
 	if w := o.post("codex", strings.Repeat(" ", 16<<20)); w.Code != 413 {
 		t.Errorf("too long: %d %s", w.Code, w.Body)
+	}
+}
+
+// TestVerdictsOfOthers: a verdict stands for the call that it was asked for alone: not for one in another folder, not for
+// what asks nobody where a user was to be asked, and not for one more call once that has run.
+func TestVerdictsOfOthers(t *testing.T) {
+	const id = `,"tool_use_id":"i"`
+	for name, c := range map[string]struct{ first, second, answer string }{
+		"in another folder":     {`PreToolUse Bash {"command":"ls"} `, `PreToolUse Bash {"command":"ls"} /other`, deny + "permission_denied"},
+		"a question":            {`PreToolUse Bash {"command":"make"} `, `PreSkillShellCommand Bash {"command":"make"} `, strings.Replace(deny, "PreToolUse", "PreSkillShellCommand", 1) + "approval_required"},
+		"a permission":          {`PermissionRequest Bash {"command":"ls"} `, `PermissionRequest Bash {"command":"ls"} /other`, `{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"deny"`},
+		"once more":             {`PostToolUse Bash {"command":"once"} `, `PreToolUse Bash {"command":"once"} `, deny + "permission_denied"},
+		"once more, as it fell": {`PostToolUseFailure Bash {"command":"once"} `, `PreToolUse Bash {"command":"once"} `, deny + "permission_denied"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := open(t, func(g *gateway.Config, _ *calls.Deps) { g.Defaults.Workspace, g.Defaults.Project = "local", "work" })
+			ask := func(what string) string {
+				part := strings.Split(what, " ")
+				body := o.body(part[0], part[1], part[2], id)
+				return o.post("claude-code", strings.Replace(body, o.folder, o.folder+part[3], 1)).Body.String()
+			}
+			if strings.HasPrefix(c.first, "Post") {
+				if found := ask(c.second); found != "{}" {
+					t.Fatalf("the first: %s", found)
+				}
+			}
+			if found := ask(c.first); strings.Contains(found, "deny") {
+				t.Fatalf("the first: %s", found)
+			}
+			if found := ask(c.second); !strings.HasPrefix(found, c.answer) {
+				t.Errorf("found %s, expected %s", found, c.answer)
+			}
+		})
+	}
+}
+
+// TestKeptIsSmall: what is kept of a verdict does not grow with the call.
+func TestKeptIsSmall(t *testing.T) {
+	o := open(t, nil)
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	var names strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&names, `,"%s%d":0`, strings.Repeat("x", 5000), i)
+	}
+	ask := func(i int) {
+		for path, input := range map[string]string{
+			"denied": `{"command":"ls"` + names.String() + `}`, "asked": `{"command":"make","description":"` + strings.Repeat("x", 500_000) + `"}`,
+		} {
+			o.post("claude-code", o.body("PreToolUse", "Bash", input, fmt.Sprintf(`,"tool_use_id":"%s%d"`, path, i)))
+		}
+	}
+	ask(0)
+	before := heap()
+	for i := range 8 {
+		ask(i)
+	}
+	if grown := int64(heap()) - int64(before); grown > 2<<20 {
+		t.Errorf("16 verdicts take %d MiB", grown>>20)
 	}
 }

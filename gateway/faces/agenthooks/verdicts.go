@@ -17,14 +17,27 @@ const maxVerdicts = 1 << 16
 // verdict is what was answered to a call. It does not change.
 type verdict struct {
 	digest   [sha256.Size]byte
-	config   string // by which it was judged
+	under    [sha256.Size]byte // for whom, and where
+	config   string            // by which it was judged
 	callID   string
 	refused  *refusal.Error
 	question *approvals.Question // the agent's user is asked
+	ran      bool
 }
 
 // passed reports whether the call may have run.
 func (v *verdict) passed() bool { return v.refused == nil || v.question != nil }
+
+// brief is the verdict without what grows with the call.
+func (v verdict) brief() *verdict {
+	if v.refused != nil {
+		v.refused = refusal.At(v.refused.Stage, v.refused.Code, "")
+	}
+	if q := v.question; q != nil {
+		v.question = &approvals.Question{ID: q.ID, Digest: q.Digest, Hints: q.Hints}
+	}
+	return &v
+}
 
 // verdicts are the last verdicts of this gateway on calls of hooks.
 type verdicts struct {
@@ -65,7 +78,23 @@ func (k *verdicts) enter(ctx context.Context, key string) (leave func(), err err
 
 // put keeps a verdict under keys.
 func (k *verdicts) put(v *verdict, keys ...string) {
+	v = v.brief()
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	for _, key := range keys {
 		k.Put(key, v)
+	}
+}
+
+// end says that the call of a verdict has run, under those of its keys that do not have another by now.
+func (k *verdicts) end(v *verdict, keys ...string) {
+	ended := *v
+	ended.ran = true
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, key := range keys {
+		if kept, _ := k.Get(key); kept == v {
+			k.Put(key, &ended)
+		}
 	}
 }
