@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/callgate/callgate/gateway/server"
 )
 
 // broken panics when it is read.
@@ -26,6 +28,7 @@ func TestAgentHook(t *testing.T) {
 	never, _ := io.Pipe()
 	answers := func(status int, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set(server.HeaderCallID, "call_1")
 			w.WriteHeader(status)
 			fmt.Fprint(w, body)
 		}
@@ -43,17 +46,22 @@ func TestAgentHook(t *testing.T) {
 			if body, err := io.ReadAll(r.Body); err != nil || string(body) != input || r.Method != "POST" || r.URL.Path != "/base/v1/hooks/codex" || r.Header.Get("Authorization") != "Bearer the-key" {
 				t.Errorf("%s %s %s %v, %v", r.Method, r.URL, body, r.Header, err)
 			}
-			fmt.Fprint(w, `{}`)
+			answers(200, `{}`)(w, r)
 		}, args: []string{"--url", "BASE/base/"}, stdout: `{}`},
-		"away":          {stderr: "the gateway cannot be reached"},
-		"no credential": {gateway: answers(401, `{"error":{"code":"unauthenticated","message":"Who?"}}`), stderr: "status 401: unauthenticated: Who?"},
-		"an error":      {gateway: answers(500, `{}`), stderr: "status 500"},
-		"no content":    {gateway: answers(204, ``), stderr: "status 204"},
-		"nothing":       {gateway: answers(200, ``), stderr: "status 200"},
-		"no JSON":       {gateway: answers(200, `ok`), stderr: "status 200"},
-		"no object":     {gateway: answers(200, `[]`), stderr: "status 200"},
-		"null":          {gateway: answers(200, `null`), stderr: "status 200"},
-		"a long answer": {gateway: answers(200, `{"a":"`+strings.Repeat("x", maxHookAnswer)+`"}`), stderr: "status 200"},
+		"away":                  {stderr: "the gateway cannot be reached"},
+		"no credential":         {gateway: answers(401, `{"error":{"code":"unauthenticated","message":"Who?"}}`), stderr: "status 401: unauthenticated: Who?"},
+		"an error":              {gateway: answers(500, `{}`), stderr: "status 500"},
+		"no content":            {gateway: answers(204, ``), stderr: "status 204"},
+		"nothing":               {gateway: answers(200, ``), stderr: "status 200"},
+		"no JSON":               {gateway: answers(200, `ok`), stderr: "status 200"},
+		"of no gateway":         {gateway: answers(200, `{"ok":true}`), stderr: "no answer to a hook"},
+		"an error as an answer": {gateway: answers(200, `{"error":{"code":"x","message":"Broken."}}`), stderr: "no answer to a hook"},
+		"more than an answer":   {gateway: answers(200, `{"hookSpecificOutput":{},"ok":true}`), stderr: "no answer to a hook"},
+		"a word for an answer":  {gateway: answers(200, `{"hookSpecificOutput":"deny"}`), stderr: "no answer to a hook"},
+		"empty of no gateway":   {gateway: func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{}`) }, stderr: "no answer to a hook"},
+		"no object":             {gateway: answers(200, `[]`), stderr: "status 200"},
+		"null":                  {gateway: answers(200, `null`), stderr: "status 200"},
+		"a long answer":         {gateway: answers(200, `{"a":"`+strings.Repeat("x", maxHookAnswer)+`"}`), stderr: "status 200"},
 		"elsewhere": {gateway: func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 		}, stderr: "status 307"},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/internal/oserr"
 	"github.com/callgate/callgate/internal/safe"
 )
@@ -116,7 +117,23 @@ func askHook(ctx context.Context, e env, address, agent string) ([]byte, error) 
 	if err := json.Unmarshal(answer, &object); response.StatusCode != http.StatusOK || len(answer) > maxHookAnswer || err != nil || object == nil {
 		return nil, fmt.Errorf("the gateway answered with status %d: %s", response.StatusCode, messageOf(answer))
 	}
+	if !isHookAnswer(answer, response.Header) {
+		return nil, fmt.Errorf("what answers at %s gives no answer to a hook: %s; expected a Callgate", address, messageOf(answer))
+	}
 	return answer, nil
+}
+
+// isHookAnswer reports whether an object is one with which a gateway answers a hook. The empty one permits, and any server may
+// send it: that of a gateway names the call.
+func isHookAnswer(answer []byte, head http.Header) bool {
+	var hook struct {
+		Decides  map[string]any `json:"hookSpecificOutput"`
+		Decision string         `json:"decision"`
+		Reason   string         `json:"reason"`
+	}
+	d := json.NewDecoder(bytes.NewReader(answer))
+	d.DisallowUnknownFields()
+	return d.Decode(&hook) == nil && (hook.Decides != nil || hook.Decision != "" || head.Get(server.HeaderCallID) != "")
 }
 
 // messageOf is the message of a refusal, or what there is of an answer that is none.
