@@ -3,11 +3,14 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway/trace"
 	"github.com/callgate/callgate/internal/safe"
+	"github.com/callgate/callgate/internal/text"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -24,7 +27,7 @@ type Judgement struct {
 	Verdict Verdict
 	// Refusal is the message to the model or the caller; nil where this input was not refused, or
 	// another one of the same answer was. Where its words may repeat a secret argument, it has
-	// the code and the places alone.
+	// the code and the places alone. Long texts, and lists of many violations, are cut.
 	Refusal *refusal.Error
 
 	times trace.Times
@@ -53,7 +56,7 @@ func (d *Decision) keepRecent() {
 		j := Judgement{CallID: c.id, Verdict: VerdictCall, times: c.times}
 		switch {
 		case c.refused != nil:
-			j.Verdict, j.Refusal = VerdictRefused, c.refusalWithoutSecrets()
+			j.Verdict, j.Refusal = VerdictRefused, shortened(c.refusalWithoutSecrets())
 		case c.finished():
 			j.Verdict = VerdictText
 		case first != nil:
@@ -84,6 +87,29 @@ func (c *Call) refusalWithoutSecrets() *refusal.Error {
 		r.Violations = append(r.Violations, refusal.Violation{Code: v.Code, Path: v.Path, Offset: v.Offset})
 	}
 	return &r
+}
+
+// What is kept of a refusal: it repeats names that a model may have written in any length.
+const (
+	maxKeptViolations = 20
+	maxKeptText       = 1 << 10 // bytes
+)
+
+// shortened is a refusal that holds no more than is kept of one.
+func shortened(r *refusal.Error) *refusal.Error {
+	short := func(s string) string {
+		if len(s) > maxKeptText {
+			return strings.Clone(text.Cut(s, maxKeptText)) + "…"
+		}
+		return s
+	}
+	r.Message = short(r.Message)
+	r.Violations = slices.Clone(r.Violations[:min(len(r.Violations), maxKeptViolations)])
+	for i := range r.Violations {
+		v := &r.Violations[i]
+		v.Path, v.Message = short(v.Path), short(v.Message)
+	}
+	return r
 }
 
 // Config returns the configuration that judges now. It is not to be changed.

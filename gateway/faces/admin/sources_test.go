@@ -414,6 +414,24 @@ func TestRecentIsBounded(t *testing.T) {
 	}
 }
 
+// TestRecentIsSmall: what is kept of a refusal does not grow with what the model wrote.
+func TestRecentIsSmall(t *testing.T) {
+	f := newFixture(t, audit.Digest, nil)
+	var names strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&names, `,"%s%d":0`, strings.Repeat("é", 4000), i)
+	}
+	id := f.judge(t, "Analyst", `{"tool":{"name":"web.search","arguments":{"query":7`+names.String()+`}}}`)
+	kept := get[admin.Case](t, f, "/v1/decisions/"+id).Refusal
+	size := len(kept.Message)
+	for _, v := range kept.Violations {
+		size += len(v.Path) + len(v.Message)
+	}
+	if kept.Code != refusal.WrongType || kept.Violations[0].Path != "/tool/arguments/query" || size > 64<<10 {
+		t.Errorf("%d bytes are kept: %.200v", size, kept)
+	}
+}
+
 func BenchmarkRecent(b *testing.B) {
 	recent := admin.NewRecent(nil)
 	j := gateway.Judgement{CallID: "call_x", Verdict: gateway.VerdictRefused, Refusal: refusal.New(refusal.UnknownTool, "")}
