@@ -101,7 +101,8 @@ func (f *Face) serve(c *gin.Context, received server.Request, a agent) {
 		return
 	}
 	native := a.name(h.tool)
-	if name, known := admission.ToolName(h.tool); known {
+	// The name of one server's tool may be the wire name of another's: mcp__a_b__c of the server a_b is that of mcp__a.b__c.
+	if name, known := admission.ToolName(h.tool); known && (name == h.tool || native.Name == h.tool) {
 		native = gateway.NativeCall{Name: name, Wire: h.tool}
 	}
 	native.ID, native.Arguments = h.toolUseID, h.input

@@ -38,6 +38,8 @@ const tools = `tools:
     run: {type: client}
     input_schema: {type: object, properties: {text: {type: string}, all: {type: boolean, default: false}}, required: [text], additionalProperties: false}
   - {name: Write, run: {type: client}, input_schema: {type: object}}
+  - {name: mcp__a.b__c, run: {type: client}, input_schema: {type: object}}
+  - {name: mcp__a_b.c, run: {type: client}, input_schema: {type: object}}
 `
 
 // office is a gateway whose project is a folder.
@@ -73,6 +75,7 @@ p, Coder, local/work, Read, , allow
 p, Coder, local/work, Edit, "args.text != ""no""", allow
 p, Coder, local/work, Edit, "has(args.all) && args.all", deny
 p, Coder, local/work, mcp__github.get_issue, , allow
+p, Coder, local/work, mcp__a.*, , allow
 p, Coder, local/other, Write, , allow
 `,
 	})
@@ -155,6 +158,8 @@ func TestAnswers(t *testing.T) {
 		"a tool of MCP, Codex":             {"codex", "PreToolUse", "mcp__github__get_issue", `{"n":1}`, id, 200, `{}`, "", false},
 		"inside":                           {"claude-code", "PreToolUse", "Read", `{"file_path":"a"}`, id, 200, `{}`, "", false},
 		"outside":                          {"claude-code", "PreToolUse", "Read", `{"file_path":"/etc/passwd"}`, id, 200, deny + `boundary_violation: `, "boundary_violation", false},
+		"a tool of another server":         {"codex", "PreToolUse", "mcp__a__b__c", `{}`, id, 200, `{}`, "", false},
+		"a server whose name is longer":    {"codex", "PreToolUse", "mcp__a_b__c", `{}`, id, 200, deny + `permission_denied: `, "permission_denied", false},
 		"a permission that is denied":      {"claude-code", "PermissionRequest", "Bash", `{"command":"rm"}`, "", 200, `{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"deny","message":"permission_denied: `, "permission_denied", false},
 		"a permission that is left":        {"claude-code", "PermissionRequest", "Bash", `{"command":"ls"}`, "", 200, `{}`, "", false},
 		"a permission of what asks":        {"claude-code", "PermissionRequest", "Bash", `{"command":"make"}`, "", 200, `{}`, "approval_required", false},
