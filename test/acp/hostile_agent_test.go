@@ -81,7 +81,7 @@ func frames() []agentShape {
 		{name: "a method of agents", lines: []string{requestLine(`"a"`, wire.MethodSessionPrompt, promptS1)}, gets: []string{unknownA}},
 		{name: "a method of its own", lines: []string{requestLine(`"a"`, "_callgate/allow", `{}`)}, gets: []string{unknownA}},
 		{name: "a method that is unstable", lines: []string{requestLine(`"a"`, "mcp/connect", `{"serverId":"x"}`)}, gets: []string{unknownA}},
-		{name: "elicitation that was not offered", lines: []string{requestLine(`"a"`, wire.MethodElicitationCreate, `{"sessionId":"s1","mode":"form","message":"Your password?","requestedSchema":{"type":"object","properties":{}}}`)}, gets: []string{`"id":"a","error":{`}},
+		{name: "elicitation that was not offered", lines: []string{requestLine(`"a"`, "elicitation/create", `{"sessionId":"s1","mode":"form","message":"Your password?","requestedSchema":{"type":"object","properties":{}}}`)}, gets: []string{`"id":"a","error":{`}},
 		{name: "a method with an escape", lines: []string{`{"jsonrpc":"2.0","id":"a","method":"fs/write_text_file\u0000","params":{}}`}, gets: []string{unknownA}},
 	}
 }

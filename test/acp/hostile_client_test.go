@@ -134,7 +134,7 @@ func clientShapes() []clientShape {
 	}
 	for _, method := range []string{
 		"_callgate/approve", "mcp/message", "mcp/connect", "session/fork", "session/set_model", "nes/start", "document/didOpen", "providers/list", "session/steer",
-		wire.MethodReadTextFile, wire.MethodTerminalCreate, wire.MethodRequestPermission, wire.MethodElicitationCreate, "Session/new", "session/new ", "",
+		wire.MethodReadTextFile, wire.MethodTerminalCreate, wire.MethodRequestPermission, "elicitation/create", "Session/new", "session/new ", "",
 	} {
 		gets := unknown
 		if method == "" {

@@ -19,7 +19,7 @@ import (
 // serve answers a request of the agent.
 func (p *Proxy) serve(ctx context.Context, m *jsonrpc.Message) (any, *jsonrpc.Error) {
 	method, ok := wire.ClientMethod(m.Method)
-	if !ok || method.Notification || m.Method == wire.MethodElicitationCreate { // which was not offered
+	if !ok || method.Notification {
 		return nil, unknownMethod()
 	}
 	params, err := method.ReadParams(m.Params)

@@ -36,7 +36,7 @@ func TestACP06Capabilities(t *testing.T) {
 			t.Errorf("%s of the editor: %v", method, fault)
 		}
 	}
-	for _, method := range []string{"mcp/message", "_x", wire.MethodElicitationCreate, wire.MethodSessionPrompt, wire.MethodSessionUpdate, "proxy/successor"} {
+	for _, method := range []string{"mcp/message", "_x", "elicitation/create", wire.MethodSessionPrompt, wire.MethodSessionUpdate, "proxy/successor"} {
 		if _, fault := x.ask(x.agent, method, `{"sessionId":"s1"}`); fault == nil || fault.Code != jsonrpc.CodeMethod {
 			t.Errorf("%s of the agent: %v", method, fault)
 		}

@@ -80,10 +80,6 @@ func clientMethods(name string) Method {
 		return request[TerminalRequest, TerminalExitStatus](name)
 	case MethodTerminalKill, MethodTerminalRelease:
 		return request[TerminalRequest, EmptyResponse](name)
-	case MethodElicitationCreate:
-		return request[CreateElicitationRequest, CreateElicitationResponse](name)
-	case MethodElicitationComplete:
-		return notification[CompleteElicitationNotification](name)
 	}
 	return Method{}
 }

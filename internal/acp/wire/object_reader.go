@@ -118,12 +118,6 @@ func (p *place) object(raw json.RawMessage) *object {
 
 func (o *object) at(name string) *place { return &place{o.state, o.place, name} }
 
-// has reports whether a member is there and not null.
-func (o *object) has(name string) bool {
-	raw, ok := o.members[name]
-	return ok && kindOf(raw) != "null"
-}
-
 // required returns a member that must be there; nil after a fault.
 func (o *object) required(name string) json.RawMessage {
 	o.taken[name] = true
@@ -170,13 +164,6 @@ func (o *object) refuseOthers() {
 		}
 		slices.Sort(known)
 		o.fail("no other members than "+strings.Join(known, ", "), fmt.Sprintf("%d more", unknown))
-	}
-}
-
-// bound refuses an object of any names that has too many.
-func (o *object) bound() {
-	if len(o.members) > MaxItems {
-		o.fail(fmt.Sprintf("at most %d members", MaxItems), "more")
 	}
 }
 

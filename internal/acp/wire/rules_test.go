@@ -104,7 +104,6 @@ func TestACP11Members(t *testing.T) {
 	for name, params := range map[string]string{
 		wire.MethodReadTextFile: `"path":"/a"`, wire.MethodWriteTextFile: `"path":"/a","content":""`, wire.MethodTerminalCreate: `"command":"c"`,
 		wire.MethodTerminalKill: `"terminalId":"t"`, wire.MethodRequestPermission: `"toolCall":{"toolCallId":"t"},"options":[{"optionId":"o","name":"n","kind":"allow_once"}]`,
-		wire.MethodElicitationCreate: `"mode":"url","message":"m","elicitationId":"e","url":"https://example.com/"`,
 	} {
 		text := `{"sessionId":"s",` + params
 		holds(t, wire.ClientMethod, name, false, []faulty{{text + `}`, "-"}, {text + `,"_meta":{"more":1}}`, "-"}, {text + `,"_meta":1}`, "/_meta"}, {text + `,"more":1}`, ""}})
@@ -169,27 +168,6 @@ func TestACP46Options(t *testing.T) {
 	})
 	holds(t, wire.ClientMethod, wire.MethodRequestPermission, true, []faulty{
 		{`{"outcome":{"outcome":"selected"}}`, "/outcome"}, {`{"outcome":{"outcome":"approved","optionId":"o"}}`, "/outcome/outcome"}, {`{"outcome":"selected"}`, "/outcome"}, {`{}`, ""}, {`null`, ""},
-	})
-}
-
-// TestACP74Elicitation: a mode that the protocol does not have is refused, since its members
-// cannot be read, as are pages that are not public.
-func TestACP74Elicitation(t *testing.T) {
-	form := func(schema string) string {
-		return `{"mode":"form","message":"m","sessionId":"s","requestedSchema":` + schema + `}`
-	}
-	page := func(url string) string {
-		return `{"mode":"url","message":"m","requestId":"r","elicitationId":"e","url":"` + url + `"}`
-	}
-	holds(t, wire.ClientMethod, wire.MethodElicitationCreate, false, []faulty{
-		{form(`{}`), "-"}, {form(`{"properties":{"a":{"type":"object"}}}`), "/requestedSchema/properties/a/type"}, {form(`{"properties":{"a":{"type":"integer","default":1.5}}}`), "/requestedSchema/properties/a/default"},
-		{form(`{"properties":{"a":{"type":"array","items":{"type":"number"}}}}`), "/requestedSchema/properties/a/items/type"}, {form(`{"type":"array"}`), "/requestedSchema/type"},
-		{page("https://example.com/a"), "-"}, {page("http://127.0.0.1/"), "/url"}, {page("javascript:1"), "/url"}, {page(""), "/url"},
-		{`{"mode":"voice","message":"m","sessionId":"s"}`, "/mode"}, {`{"mode":"form","message":"m","requestedSchema":{}}`, ""},
-		{`{"mode":"form","message":"m","requestId":1.5,"requestedSchema":{}}`, "/requestId"}, {`{"mode":"form","message":"m","requestId":null,"requestedSchema":{}}`, ""},
-	})
-	holds(t, wire.ClientMethod, wire.MethodElicitationCreate, true, []faulty{
-		{`{"action":"accept","content":{"a":{}}}`, "/content/a"}, {`{"action":"accept","content":{"a":[1]}}`, "/content/a/0"}, {`{"action":"maybe"}`, "/action"}, {`{"action":"cancel","content":7}`, "-"},
 	})
 }
 

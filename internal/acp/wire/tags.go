@@ -190,7 +190,9 @@ func (p *place) decodeKind(raw json.RawMessage, v reflect.Value, t *tags) {
 	case reflect.Map:
 		v.Set(reflect.MakeMap(v.Type()))
 		o := p.object(raw)
-		o.bound()
+		if len(o.members) > MaxItems {
+			o.fail(fmt.Sprintf("at most %d members", MaxItems), "more")
+		}
 		for name, raw := range o.members {
 			value := reflect.New(v.Type().Elem()).Elem()
 			o.at(name).decode(raw, value, t)

