@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/internal/mcp/wire"
 )
 
@@ -98,9 +99,7 @@ func (r *remote) readJSON(response *http.Response, q *request) *reply {
 	case !m.answers(q.id) && (m.rpcError == nil || m.id != nil):
 		return &reply{invalid: wrongID}
 	}
-	a := replyOf(m)
-	a.unaddressed = m.rpcError != nil && m.id == nil
-	return a
+	return replyOf(m)
 }
 
 // readStream reads a stream up to the response. The limit holds for the whole stream.
@@ -149,5 +148,5 @@ func serverReply(m *message) []byte {
 	if m.method == wire.MethodPing {
 		return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{}}`, m.id)
 	}
-	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":"this client offers nothing"}}`, m.id, wire.CodeMethod)
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":"this client offers nothing"}}`, m.id, jsonrpc.CodeMethod)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 
+	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/internal/refuse"
 	"github.com/callgate/callgate/internal/strictjson"
 )
@@ -21,14 +22,7 @@ type message struct {
 	hasMethod bool            // it is a request or a notification, and no response
 	params    json.RawMessage
 	result    json.RawMessage
-	rpcError  *rpcError
-}
-
-// rpcError is the error of JSON-RPC that a server answered with.
-type rpcError struct {
-	code    int64
-	message string
-	data    json.RawMessage
+	rpcError  *jsonrpc.Error // its Data are a json.RawMessage
 }
 
 // The faults of a message. Their texts hold nothing of the server's.
@@ -69,17 +63,11 @@ func readMessage(b []byte) (*message, error) {
 	return m, nil
 }
 
-func readRPCError(b json.RawMessage) (*rpcError, bool) {
+func readRPCError(b json.RawMessage) (*jsonrpc.Error, bool) {
 	members, ok := object(b)
-	if !ok {
-		return nil, false
-	}
-	code, err := strconv.ParseInt(string(members["code"]), 10, 64)
-	f := &rpcError{code: code, data: members["data"]}
-	if err != nil || !optionalString(members["message"], &f.message) {
-		return nil, false
-	}
-	return f, true
+	code, err := strconv.Atoi(string(members["code"]))
+	f := &jsonrpc.Error{Code: code, Data: members["data"]}
+	return f, ok && err == nil && optionalString(members["message"], &f.Message)
 }
 
 // answers reports whether a message is the response to the request with an id.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 
+	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/internal/mcp/wire"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
@@ -47,11 +48,12 @@ func (l missingCapability) Unwrap() error { return l.cause }
 func (l missingCapability) RequiredCapabilities() json.RawMessage { return l.required }
 
 // rpcRefusal is the refusal of a call that got a JSON-RPC error.
-func rpcRefusal(call tool.Call, f *rpcError) *refusal.Error {
-	refused := toolFailure(call, f.message, fmt.Sprintf("the server refused the call with the JSON-RPC error %d", f.code))
-	data, ok := object(f.data)
+func rpcRefusal(call tool.Call, f *jsonrpc.Error) *refusal.Error {
+	refused := toolFailure(call, f.Message, fmt.Sprintf("the server refused the call with the JSON-RPC error %d", f.Code))
+	sent, _ := f.Data.(json.RawMessage)
+	data, ok := object(sent)
 	required := data["requiredCapabilities"]
-	if ok && f.code == wire.CodeCapability && len(required) <= maxRequired && isCapabilityObject(required) {
+	if ok && f.Code == wire.CodeCapability && len(required) <= maxRequired && isCapabilityObject(required) {
 		return refused.WithCause(missingCapability{refused.Cause, required})
 	}
 	return refused

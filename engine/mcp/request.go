@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/internal/mcp/wire"
 	"github.com/callgate/callgate/internal/refuse"
 )
@@ -33,7 +34,7 @@ type request struct {
 // reply is how a request ended: exactly one of its first members is set.
 type reply struct {
 	result      json.RawMessage
-	rpcError    *rpcError
+	rpcError    *jsonrpc.Error
 	err         error  // there is no whole response
 	invalid     string // it is in no form that can be used; the text holds nothing of the server's
 	tooLarge    bool
@@ -104,7 +105,7 @@ func (a *reply) doubtsSession() bool {
 // saysNoSession reports whether a reply says that there is no such session, by an error that names no
 // request: by JSON-RPC the server has not come to the request.
 func (a *reply) saysNoSession() bool {
-	return a.unaddressed && strings.Contains(strings.ToLower(a.rpcError.message), "session")
+	return a.unaddressed && strings.Contains(strings.ToLower(a.rpcError.Message), "session")
 }
 
 // asError describes a reply without a result for the operator.
@@ -115,7 +116,7 @@ func (a *reply) asError() error {
 	case a.tooLarge:
 		return errTooLarge
 	case a.rpcError != nil:
-		return refuse.Reason(fmt.Sprintf("it answered with the JSON-RPC error %d", a.rpcError.code))
+		return refuse.Reason(fmt.Sprintf("it answered with the JSON-RPC error %d", a.rpcError.Code))
 	case a.sessionGone:
 		return errSessionGone
 	case a.status != 0:
@@ -129,5 +130,5 @@ const errSessionGone refuse.Reason = "it has ended the session"
 
 // replyOf is the reply in a response.
 func replyOf(m *message) *reply {
-	return &reply{result: m.result, rpcError: m.rpcError}
+	return &reply{result: m.result, rpcError: m.rpcError, unaddressed: m.rpcError != nil && m.id == nil}
 }

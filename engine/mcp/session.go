@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/internal/ascii"
+	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/internal/mcp/wire"
 	"github.com/callgate/callgate/internal/refuse"
 )
@@ -211,5 +212,5 @@ func (s *session) known(ctx context.Context) bool {
 	ping := s.newRequest(wire.MethodPing, nil, nil)
 	ping.params = nil
 	a := s.do(ctx, ping)
-	return !a.sessionGone && (!a.doubtsSession() || a.rpcError != nil && a.rpcError.code == wire.CodeMethod)
+	return !a.sessionGone && (!a.doubtsSession() || a.rpcError != nil && a.rpcError.Code == jsonrpc.CodeMethod)
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/internal/mcp/wire"
 	"github.com/callgate/callgate/internal/program"
 	"github.com/callgate/callgate/internal/refuse"
@@ -89,7 +90,7 @@ func (l *local) roundTrip(ctx context.Context, q *request) *reply {
 	if q.method == wire.MethodDiscover {
 		// Programs of the older revisions may ignore a request that they do not know.
 		defer time.AfterFunc(discoverTimeout, func() {
-			l.complete(q.id, 0, &reply{rpcError: &rpcError{code: wire.CodeMethod}})
+			l.complete(q.id, 0, &reply{rpcError: &jsonrpc.Error{Code: jsonrpc.CodeMethod}})
 		}).Stop()
 	}
 	err := l.notify(ctx, q)

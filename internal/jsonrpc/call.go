@@ -115,14 +115,18 @@ func (c *Conn) NotifyContext(ctx context.Context, method string, params any) err
 // Send writes a message that was encoded, on one line, unless ctx has ended when it is its turn.
 func (c *Conn) Send(ctx context.Context, line []byte) error { return c.out.Write(ctx, line) }
 
-// send writes a request, or without an id a notification.
-func (c *Conn) send(ctx context.Context, id ID, method string, params any) error {
-	line, err := wrapper.Marshal(struct {
+// Encode is a request as JSON in which nothing hides, or without an id a notification.
+func Encode(id ID, method string, params any) ([]byte, error) {
+	return wrapper.Marshal(struct {
 		Version string `json:"jsonrpc"`
 		ID      ID     `json:"id,omitzero"`
 		Method  string `json:"method"`
 		Params  any    `json:"params,omitempty"`
 	}{"2.0", id, method, params})
+}
+
+func (c *Conn) send(ctx context.Context, id ID, method string, params any) error {
+	line, err := Encode(id, method, params)
 	if err != nil {
 		return err
 	}

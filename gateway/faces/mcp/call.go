@@ -9,6 +9,7 @@ import (
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/internal/mcp/wire"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
@@ -22,9 +23,9 @@ func (f *Face) call(ctx context.Context, r request) *response {
 	}
 	name, ok := r.params["name"].(string)
 	if !ok {
-		return &response{fault: newError(wire.CodeParams, "\"params.name\" must be the name of a tool.")}
+		return &response{fault: newError(jsonrpc.CodeParams, "\"params.name\" must be the name of a tool.")}
 	}
-	arguments := r.arguments
+	arguments := []byte(r.Unread)
 	if arguments == nil {
 		arguments = []byte("{}")
 	}
@@ -121,7 +122,7 @@ func (r request) callResponse(o calls.Outcome, tool *gateway.Tool) *response {
 
 // answersError is the error of a call that its client can correct, and its model cannot.
 func answersError(refused *refusal.Error) *rpcError {
-	return &rpcError{code: wire.CodeParams, message: refused.Message, data: refused, status: http.StatusOK, refused: refused}
+	return faultOf(jsonrpc.CodeParams, http.StatusOK, refused)
 }
 
 // capabilityError is an error of a tool server that needs capabilities of the client which the
@@ -146,8 +147,8 @@ func (r request) missingCapabilities(refused *refusal.Error) *rpcError {
 	if len(missing) == 0 {
 		return nil
 	}
-	return &rpcError{
-		code: wire.CodeCapability, message: "The tool needs something of the client that it has not declared.",
-		data: object{"requiredCapabilities": missing}, status: http.StatusBadRequest, refused: refused,
-	}
+	return &rpcError{&jsonrpc.Error{
+		Code: wire.CodeCapability, Message: "The tool needs something of the client that it has not declared.",
+		Data: object{"requiredCapabilities": missing},
+	}, http.StatusBadRequest, refused}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/server"
+	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/internal/mcp/wire"
 	"github.com/callgate/callgate/parser"
 )
@@ -31,7 +32,7 @@ func (f *Face) respond(admission *gateway.Admission, m *message, h http.Header) 
 	switch {
 	case fault != nil:
 	case stated == wire.Revision2026:
-		fault = newError(wire.CodeRequest, "A client of %s is asked nothing in the middle of a call, so that it has nothing to answer.", wire.Revision2026)
+		fault = newError(jsonrpc.CodeRequest, "A client of %s is asked nothing in the middle of a call, so that it has nothing to answer.", wire.Revision2026)
 	case stated != "" && !slices.Contains(revisions, stated):
 		fault = unsupported(stated)
 	default:
@@ -42,9 +43,9 @@ func (f *Face) respond(admission *gateway.Admission, m *message, h http.Header) 
 	if fault != nil {
 		return &response{fault: fault}
 	}
-	id, _ := m.id.Text() // no question has a number
-	if !f.pending.resolve(admission.Principal(), id, m.result) {
-		return &response{fault: newError(wire.CodeRequest,
+	id, _ := m.ID.Text() // no question has a number
+	if !f.pending.resolve(admission.Principal(), id, m.Result) {
+		return &response{fault: newError(jsonrpc.CodeRequest,
 			"No question waits here for this answer: it has been answered, or is over, or was put by another process.")}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/gateway/elicitation"
+	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/internal/mcp/wire"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
@@ -48,7 +49,7 @@ func (r request) readProgressToken(d *elicit.Dialogue) *rpcError {
 	case !has:
 	case !validID(token):
 		if r.modern {
-			return newError(wire.CodeParams, "%q must be a string or a whole number, of at most %d bytes.", wire.MetaProgress, maxID)
+			return newError(jsonrpc.CodeParams, "%q must be a string or a whole number, of at most %d bytes.", wire.MetaProgress, maxID)
 		}
 	case r.notifier != nil:
 		r.notifier.progressToken = token
@@ -61,7 +62,7 @@ func (r request) readProgressToken(d *elicit.Dialogue) *rpcError {
 // capabilities. Elicitation without a mode is by forms.
 func questionKinds(capabilities map[string]any) (kinds []string, _ *rpcError) {
 	wrong := func(names ...string) *rpcError {
-		return newError(wire.CodeParams, "The capability %q must be an object.", strings.Join(names, "."))
+		return newError(jsonrpc.CodeParams, "The capability %q must be an object.", strings.Join(names, "."))
 	}
 	if value, has := capabilities["elicitation"]; has {
 		modes, ok := value.(map[string]any)
@@ -135,7 +136,7 @@ type violation struct{ path, message string }
 // invalidParams is the error of parameters that no call can have.
 func invalidParams(wrong ...violation) *rpcError {
 	slices.SortFunc(wrong, func(a, b violation) int { return strings.Compare(a.path, b.path) })
-	f := newError(wire.CodeParams, "%s", wrong[0].message)
+	f := newError(jsonrpc.CodeParams, "%s", wrong[0].message)
 	for _, w := range wrong {
 		f.refused.Violations = append(f.refused.Violations, refusal.Violation{Code: refusal.BadRequest, Path: w.path, Offset: -1, Message: w.message})
 	}

@@ -4,13 +4,14 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/internal/mcp/wire"
 )
 
 // handle answers a request.
 func (f *Face) handle(ctx context.Context, r request) *response {
 	a := f.dispatch(ctx, r)
-	if a.fault != nil && !r.modern && (a.fault.code == wire.CodeMethod || a.fault.code == wire.CodeParams) {
+	if a.fault != nil && !r.modern && (a.fault.Code == jsonrpc.CodeMethod || a.fault.Code == jsonrpc.CodeParams) {
 		// Clients of that era take any other status for a fault of the transport.
 		a.fault.status = http.StatusOK
 	}
@@ -29,7 +30,7 @@ func (f *Face) handle(ctx context.Context, r request) *response {
 }
 
 func (f *Face) dispatch(ctx context.Context, r request) *response {
-	switch r.method {
+	switch r.Method {
 	case wire.MethodTools:
 		return f.listTools(r)
 	case wire.MethodCall:
@@ -41,9 +42,9 @@ func (f *Face) dispatch(ctx context.Context, r request) *response {
 	case wire.MethodTemplates:
 		return f.emptyList(r, "resourceTemplates")
 	case wire.MethodPrompt:
-		return &response{fault: newError(wire.CodeParams, "There is no such prompt; there are none.").withStatus(http.StatusOK)}
+		return &response{fault: newError(jsonrpc.CodeParams, "There is no such prompt; there are none.").withStatus(http.StatusOK)}
 	case wire.MethodResource:
-		return &response{fault: newError(wire.CodeParams, "There is no such resource; there are none.").withStatus(http.StatusOK).withData(object{"uri": stringOf(r.params["uri"])})}
+		return &response{fault: newError(jsonrpc.CodeParams, "There is no such resource; there are none.").withStatus(http.StatusOK).withData(object{"uri": stringOf(r.params["uri"])})}
 	case wire.MethodDiscover:
 		if r.modern {
 			return &response{result: r.cacheable(object{"supportedVersions": revisions, "capabilities": capabilities(false), "instructions": instructions})}
@@ -61,14 +62,14 @@ func (f *Face) dispatch(ctx context.Context, r request) *response {
 			return f.setLevel(r)
 		}
 	}
-	return &response{fault: newError(wire.CodeMethod, "This method is not answered here.").withStatus(http.StatusNotFound)}
+	return &response{fault: newError(jsonrpc.CodeMethod, "This method is not answered here.").withStatus(http.StatusNotFound)}
 }
 
 // initialize begins a session of a client older than 2026-07-28. Nothing of it is stored: the
 // id of the session holds what the client declares.
 func (f *Face) initialize(r request) *response {
 	if stringOf(r.params["protocolVersion"]) == "" {
-		return &response{fault: newError(wire.CodeParams, "\"params.protocolVersion\" must say which revision the client speaks.")}
+		return &response{fault: newError(jsonrpc.CodeParams, "\"params.protocolVersion\" must say which revision the client speaks.")}
 	}
 	revision := r.negotiatedRevision()
 	return &response{session: newSessionID(r.declaredKinds()), result: object{"protocolVersion": revision, "capabilities": capabilities(r.announced), "serverInfo": f.serverInfo(), "instructions": instructions}}

@@ -10,6 +10,7 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/elicitation"
+	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/internal/mcp/wire"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
@@ -150,21 +151,20 @@ func (f *Face) askClient(ctx context.Context, r request, questions []tool.Questi
 // 2025-06-18 does not know and 2025-11-25 does not require; a URL is sent with the id that
 // 2025-11-25 requires.
 func questionLine(id string, q tool.Question) ([]byte, error) {
-	request := object{"jsonrpc": "2.0", "id": id, "method": q.Method}
-	if len(q.Params) > 0 {
-		params := map[string]json.RawMessage{}
-		if err := json.Unmarshal(q.Params, &params); err != nil {
-			return nil, err
-		}
-		switch q.Kind {
-		case elicitation.Form:
-			delete(params, "mode")
-		case elicitation.URL:
-			params["elicitationId"] = json.RawMessage(`"` + id + `"`)
-		}
-		request["params"] = params
+	if len(q.Params) == 0 {
+		return jsonrpc.Encode(jsonrpc.StringID(id), q.Method, nil)
 	}
-	return wrapper.Marshal(request)
+	params := map[string]json.RawMessage{}
+	if err := json.Unmarshal(q.Params, &params); err != nil {
+		return nil, err
+	}
+	switch q.Kind {
+	case elicitation.Form:
+		delete(params, "mode")
+	case elicitation.URL:
+		params["elicitationId"] = json.RawMessage(`"` + id + `"`)
+	}
+	return jsonrpc.Encode(jsonrpc.StringID(id), q.Method, params)
 }
 
 // collectAnswers waits for the answers to a number of questions within a time, or returns the
@@ -200,8 +200,7 @@ func (h *elicitor) collectAnswers(ctx context.Context, from <-chan clientAnswer,
 // cancelQuestions cancels questions, unless the client has left.
 func (h *elicitor) cancelQuestions(ctx context.Context, ids []string) {
 	for _, id := range ids {
-		line, err := wrapper.Marshal(object{"jsonrpc": "2.0", "method": wire.NoticeCancelled,
-			"params": object{"requestId": id, "reason": "The question is not waited for any more."}})
+		line, err := jsonrpc.Encode(jsonrpc.ID{}, wire.NoticeCancelled, object{"requestId": id, "reason": "The question is not waited for any more."})
 		if err != nil || ctx.Err() != nil || h.send(line) != nil {
 			return
 		}

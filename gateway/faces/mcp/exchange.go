@@ -66,11 +66,11 @@ func (a *response) encode(m *message) []byte {
 	if a.result != nil {
 		body.Result = a.result
 	}
-	if m != nil && !m.isResponse { // the id of a response is one of ours
-		body.ID = m.id
+	if m != nil && !m.IsResponse() { // the id of a response is one of ours
+		body.ID = m.ID
 	}
 	if a.fault != nil {
-		body.Error = a.fault.jsonrpc()
+		body.Error = a.fault.Error
 	}
 	b, err := wrapper.Marshal(body)
 	if err != nil {

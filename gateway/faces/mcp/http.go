@@ -26,7 +26,7 @@ func (f *Face) Mount(s *server.Server) {
 // 403.
 func (f *Face) refuseOrigin(c *gin.Context, refused *refusal.Error) {
 	fault := refusalError(refused).withStatus(http.StatusForbidden)
-	fault.code = fault.status
+	fault.Code = fault.status
 	f.writeResponse(c, nil, &response{fault: fault})
 	c.Abort()
 }
@@ -71,7 +71,7 @@ func (f *Face) handleHTTP(ctx context.Context, r request, body []byte) (*message
 	if fault != nil {
 		return m, &response{fault: fault}
 	}
-	if m.isResponse {
+	if m.IsResponse() {
 		return m, f.respond(r.admission, m, r.headers)
 	}
 	r.message = m
@@ -82,7 +82,7 @@ func (f *Face) handleHTTP(ctx context.Context, r request, body []byte) (*message
 	switch {
 	case fault != nil:
 		return m, &response{fault: fault}
-	case m.isNotification():
+	case m.IsNotification():
 		return m, nil
 	}
 	if r.idempotencyKey, fault = m.idempotencyKey(r.headers); fault != nil {

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/internal/mcp/wire"
+	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 )
@@ -123,7 +123,7 @@ func (f *Face) readCursor(r request) (after string, _ *rpcError) {
 }
 
 func badCursor() *rpcError {
-	return newError(wire.CodeParams, "The cursor is not one that this list was given with, or the list has changed since. Ask for it from the start.").withStatus(http.StatusOK)
+	return newError(jsonrpc.CodeParams, "The cursor is not one that this list was given with, or the list has changed since. Ask for it from the start.").withStatus(http.StatusOK)
 }
 
 const cursorSumBytes = 12

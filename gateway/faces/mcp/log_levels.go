@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/callgate/callgate/internal/mcp/wire"
+	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/tool"
 )
 
@@ -103,7 +103,7 @@ func (l *logLevels) get(principal, session string) string {
 
 // badLevel is the fault of a value that is no log level.
 func badLevel(name string) *rpcError {
-	return newError(wire.CodeParams, "%q must be one of %s.", name, strings.Join(tool.LogLevels(), ", "))
+	return newError(jsonrpc.CodeParams, "%q must be one of %s.", name, strings.Join(tool.LogLevels(), ", "))
 }
 
 func isLevel(v any) bool { return slices.Contains(tool.LogLevels(), stringOf(v)) }

@@ -24,24 +24,15 @@ const (
 	maxID = 1024
 )
 
-// message is a request, a notification or a response, as it was read.
+// message is a request, a notification or a response, as it was read. Its Unread are the bytes of
+// params.arguments.
 type message struct {
-	id     jsonrpc.ID // none: a notification
-	method string
+	*jsonrpc.Message
 	params map[string]any
-	// arguments are the bytes of params.arguments, which were not read yet; nil if there
-	// are none.
-	arguments []byte
-	// isResponse says that the message is one, and result are the bytes of its result,
-	// which were read strictly; nil where it has an error instead.
-	isResponse bool
-	result     []byte
 	// inputResponses are the bytes of params.inputResponses of a call, which were read
 	// strictly; nil if there are none.
 	inputResponses []byte
 }
-
-func (m *message) isNotification() bool { return m.id.IsZero() }
 
 // meta returns the member _meta of the request.
 func (m *message) meta() map[string]any {
@@ -53,7 +44,7 @@ func (m *message) meta() map[string]any {
 func (m *message) checkParams(known ...string) *rpcError {
 	for name := range m.params {
 		if name != "_meta" && !slices.Contains(known, name) {
-			return newError(wire.CodeParams, "There is an unknown parameter %s.", parser.Quote(name))
+			return newError(jsonrpc.CodeParams, "There is an unknown parameter %s.", parser.Quote(name))
 		}
 	}
 	return nil
@@ -70,22 +61,22 @@ func readMessage(body []byte) (*message, *rpcError) {
 
 // messageOf reads the parts of a message of JSON-RPC, in which arguments were left out.
 func messageOf(read *jsonrpc.Message, fault *jsonrpc.Error) (*message, *rpcError) {
-	m := &message{id: read.ID, method: read.Method, arguments: read.Unread, isResponse: read.IsResponse()}
+	m := &message{Message: read}
 	switch {
 	case fault != nil:
 		return m, newError(fault.Code, "%s", fault.Message)
-	case m.isResponse:
-		return m, m.readResult(read.Result)
+	case m.IsResponse():
+		return m, m.checkResult()
 	}
 	m.params = parser.DecodeObject(read.Params)
-	if _, has := m.params[wire.ParamResponses]; has && m.method == wire.MethodCall {
+	if _, has := m.params[wire.ParamResponses]; has && m.Method == wire.MethodCall {
 		from, to := parser.Span(read.Params, wire.ParamResponses)
 		m.inputResponses = read.Params[from:to:to]
 	}
-	if m.arguments != nil && (m.method != wire.MethodCall || m.isNotification()) {
+	if m.Unread != nil && (m.Method != wire.MethodCall || m.IsNotification()) {
 		// The kernel does not read them.
-		if err := parser.CheckValue(m.arguments, maxDepth); err != nil {
-			return m, newError(wire.CodeParse, "The body is not a message: %v.", err)
+		if err := parser.CheckValue(m.Unread, maxDepth); err != nil {
+			return m, newError(jsonrpc.CodeParse, "The body is not a message: %v.", err)
 		}
 	}
 	return m, nil
@@ -111,27 +102,26 @@ func (m *message) idempotencyKey(h http.Header) (string, *rpcError) {
 	key := stringOf(stated)
 	if values := h[server.HeaderKey]; len(values) > 0 {
 		if has && values[0] != key {
-			return "", newError(wire.CodeRequest, "The header %s says another key than %s.", server.HeaderKey, metaIdempotencyKey)
+			return "", newError(jsonrpc.CodeRequest, "The header %s says another key than %s.", server.HeaderKey, metaIdempotencyKey)
 		}
 		key, has = values[0], true
 	}
 	if has && (key == "" || len(key) > maxIdempotencyKey || !ascii.IsVisible(key)) {
-		return "", newError(wire.CodeRequest, "An idempotency key must be 1 to %d printable ASCII characters without spaces.", maxIdempotencyKey)
+		return "", newError(jsonrpc.CodeRequest, "An idempotency key must be 1 to %d printable ASCII characters without spaces.", maxIdempotencyKey)
 	}
 	return key, nil
 }
 
-// readResult copies the bytes of a response's result, if it has one.
-func (m *message) readResult(result json.RawMessage) *rpcError {
+// checkResult bounds the result of a response, if it has one, and copies it: it outlives the body.
+func (m *message) checkResult() *rpcError {
 	switch {
-	case result == nil:
-	case result[0] != '{':
-		return newError(wire.CodeRequest, "\"result\" must be an object.")
-	case len(result) > maxResponsesBytes:
-		return newError(wire.CodeRequest, "\"result\" must be at most %d bytes long.", maxResponsesBytes)
-	default:
-		m.result = bytes.Clone(result) // it outlives the body
+	case m.Result == nil:
+	case m.Result[0] != '{':
+		return newError(jsonrpc.CodeRequest, "\"result\" must be an object.")
+	case len(m.Result) > maxResponsesBytes:
+		return newError(jsonrpc.CodeRequest, "\"result\" must be at most %d bytes long.", maxResponsesBytes)
 	}
+	m.Result = bytes.Clone(m.Result)
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/internal/mcp/wire"
 	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/tool"
@@ -55,7 +56,7 @@ func (r *notifier) progress(p tool.Progress) {
 // notify adds a notification to the queue, and reports whether there was room, and JSON for
 // the parameters. The notifier must be locked.
 func (r *notifier) notify(method string, params object) bool {
-	line, err := wrapper.Marshal(object{"jsonrpc": "2.0", "method": method, "params": params})
+	line, err := jsonrpc.Encode(jsonrpc.ID{}, method, params)
 	return err == nil && r.enqueue(line)
 }
 

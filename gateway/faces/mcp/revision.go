@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/internal/mcp/wire"
 )
 
@@ -12,7 +13,7 @@ var revisions = []string{wire.Revision2026, wire.Revision2025, wire.Revision2025
 // unsupported refuses a revision that is not spoken here.
 func unsupported(version string) *rpcError {
 	if len(version) > maxID {
-		return newError(wire.CodeRequest, "The revision of the protocol is longer than %d bytes.", maxID)
+		return newError(jsonrpc.CodeRequest, "The revision of the protocol is longer than %d bytes.", maxID)
 	}
 	return newError(wire.CodeVersion, "This revision of the protocol is not spoken here.").
 		withData(map[string]any{"supported": revisions, "requested": version})
@@ -22,7 +23,7 @@ func unsupported(version string) *rpcError {
 // _meta.
 func (m *message) statesRevision() bool {
 	version, has := m.meta()[wire.MetaVersion]
-	return (has && !slices.Contains(revisions[1:], stringOf(version))) || m.method == wire.MethodDiscover
+	return (has && !slices.Contains(revisions[1:], stringOf(version))) || m.Method == wire.MethodDiscover
 }
 
 // checkRequestMeta returns the fault of a request of 2026-07-28 whose _meta misses a required
@@ -30,10 +31,10 @@ func (m *message) statesRevision() bool {
 func (m *message) checkRequestMeta() *rpcError {
 	meta := m.meta()
 	if stringOf(meta[wire.MetaVersion]) == "" {
-		return newError(wire.CodeParams, "\"params._meta\" must say %q.", wire.MetaVersion)
+		return newError(jsonrpc.CodeParams, "\"params._meta\" must say %q.", wire.MetaVersion)
 	}
 	if _, ok := meta[wire.MetaCapabilities].(map[string]any); !ok {
-		return newError(wire.CodeParams, "\"params._meta\" must say %q.", wire.MetaCapabilities)
+		return newError(jsonrpc.CodeParams, "\"params._meta\" must say %q.", wire.MetaCapabilities)
 	}
 	if level, has := meta[wire.MetaLevel]; has && !isLevel(level) {
 		return badLevel(wire.MetaLevel)
@@ -49,13 +50,13 @@ func (m *message) checkRevision(h http.Header) (modern bool, f *rpcError) {
 		return true, f
 	}
 	if stated != wire.Revision2026 && !m.statesRevision() {
-		if stated != "" && !slices.Contains(revisions, stated) && m.method != wire.MethodInitialize {
+		if stated != "" && !slices.Contains(revisions, stated) && m.Method != wire.MethodInitialize {
 			return false, unsupported(stated)
 		}
 		// The headers are optional before 2026-07-28. If both are sent they must agree.
 		return false, m.checkHeaders(h, false)
 	}
-	if !m.isNotification() {
+	if !m.IsNotification() {
 		if f := m.checkRequestMeta(); f != nil {
 			return true, f
 		}
@@ -74,14 +75,14 @@ func (m *message) checkRevision(h http.Header) (modern bool, f *rpcError) {
 // may have routed by them.
 func (m *message) checkHeaders(h http.Header, required bool) *rpcError {
 	if required || len(h[wire.HeaderMethod]) > 0 {
-		if f := requireHeader(h, wire.HeaderMethod, m.method); f != nil {
+		if f := requireHeader(h, wire.HeaderMethod, m.Method); f != nil {
 			return f
 		}
 	}
 	if !required && len(h[wire.HeaderName]) == 0 {
 		return nil
 	}
-	switch m.method {
+	switch m.Method {
 	case wire.MethodCall, wire.MethodPrompt:
 		return requireHeader(h, wire.HeaderName, stringOf(m.params["name"]))
 	case wire.MethodResource:

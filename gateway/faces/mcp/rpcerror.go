@@ -5,15 +5,12 @@ import (
 	"net/http"
 
 	"github.com/callgate/callgate/internal/jsonrpc"
-	"github.com/callgate/callgate/internal/mcp/wire"
 	"github.com/callgate/callgate/refusal"
 )
 
 // rpcError is the error that answers a message.
 type rpcError struct {
-	code    int
-	message string
-	data    any
+	*jsonrpc.Error
 	status  int            // HTTP
 	refused *refusal.Error // the same, for the log
 }
@@ -21,12 +18,17 @@ type rpcError struct {
 // newError is a fault of the message itself.
 func newError(code int, format string, args ...any) *rpcError {
 	refused := refusal.New(refusal.BadRequest, fmt.Sprintf(format, args...))
-	return &rpcError{code: code, message: refused.Message, data: refused, status: http.StatusBadRequest, refused: refused}
+	return faultOf(code, http.StatusBadRequest, refused)
+}
+
+// faultOf is the fault of a refusal.
+func faultOf(code, status int, refused *refusal.Error) *rpcError {
+	return &rpcError{&jsonrpc.Error{Code: code, Message: refused.Message, Data: refused}, status, refused}
 }
 
 // withData returns the fault with other data.
 func (f *rpcError) withData(data any) *rpcError {
-	f.data = data
+	f.Data = data
 	return f
 }
 
@@ -36,19 +38,14 @@ func (f *rpcError) withStatus(status int) *rpcError {
 	return f
 }
 
-// jsonrpc is the fault as JSON-RPC has it.
-func (f *rpcError) jsonrpc() *jsonrpc.Error {
-	return &jsonrpc.Error{Code: f.code, Message: f.message, Data: f.data}
-}
-
 // refusalError is the fault of a request that was refused.
 func refusalError(refused *refusal.Error) *rpcError {
-	f := &rpcError{code: refused.Status(), message: refused.Message, data: refused, status: refused.Status(), refused: refused}
+	f := faultOf(refused.Status(), refused.Status(), refused)
 	switch refused.Code {
 	case refusal.BadRequest:
-		f.code = wire.CodeRequest
+		f.Code = jsonrpc.CodeRequest
 	case refusal.Internal:
-		f.code = wire.CodeInternal
+		f.Code = jsonrpc.CodeInternal
 	}
 	return f
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/gateway/elicitation"
+	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/internal/mcp/wire"
 )
 
@@ -39,7 +40,7 @@ func parseSessionID(h http.Header) (declared []string, f *rpcError) {
 	if len(values) == 0 {
 		return nil, nil
 	}
-	unknown := newError(wire.CodeRequest, "There is no such session: begin anew with %s.", wire.MethodInitialize).withStatus(http.StatusNotFound)
+	unknown := newError(jsonrpc.CodeRequest, "There is no such session: begin anew with %s.", wire.MethodInitialize).withStatus(http.StatusNotFound)
 	parts := strings.Split(values[0], ".")
 	if len(values) > 1 || len(parts) != 3 || parts[0] != sessionVersion ||
 		len(parts[2]) != sessionNonceLength || strings.Trim(parts[2], sessionNonceAlphabet) != "" {
@@ -85,7 +86,7 @@ func (m *message) declaredKinds() []string {
 // readSession is the client of a request over HTTP, where it can be asked something, and the id
 // of its session.
 func (r request) readSession() (_ *elicitor, session string, _ *rpcError) {
-	if r.modern || r.method == wire.MethodInitialize {
+	if r.modern || r.Method == wire.MethodInitialize {
 		return nil, "", nil // the request itself declares it
 	}
 	declared, fault := parseSessionID(r.headers)

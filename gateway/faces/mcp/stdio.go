@@ -72,7 +72,7 @@ func (s *stdioSession) announce(ctx context.Context) {
 		case <-s.face.changed:
 		}
 		// One that is not ready has no list yet.
-		if s.announces.Load() && s.conn.Send(ctx, []byte(`{"jsonrpc":"2.0","method":"`+wire.NoticeChanged+`"}`)) != nil {
+		if s.announces.Load() && s.conn.NotifyContext(ctx, wire.NoticeChanged, nil) != nil {
 			return
 		}
 	}
@@ -84,20 +84,20 @@ func refuse(why jsonrpc.Refusal, e *jsonrpc.Error) *jsonrpc.Error {
 	case jsonrpc.TooMany:
 		refused := refusal.New(refusal.Overloaded, "Too many requests are being answered: wait 1000 ms, then send the same request again.")
 		refused.RetryAfterMS = 1000
-		return refusalError(refused).jsonrpc()
+		return refusalError(refused).Error
 	case jsonrpc.Failed:
-		return refusalError(refusal.From(refusal.Any, e)).jsonrpc()
+		return refusalError(refusal.From(refusal.Any, e)).Error
 	}
-	return newError(e.Code, "%s", e.Message).jsonrpc()
+	return newError(e.Code, "%s", e.Message).Error
 }
 
 // encodeAnswer encodes an answer: that of handle, or an error of the connection.
 func encodeAnswer(id jsonrpc.ID, result any, fault *jsonrpc.Error) ([]byte, error) {
 	a, ok := result.(*response)
 	if !ok {
-		a = &response{fault: &rpcError{code: fault.Code, message: fault.Message, data: fault.Data}}
+		a = &response{fault: &rpcError{Error: fault}}
 	}
-	return a.encode(&message{id: id}), nil
+	return a.encode(&message{Message: &jsonrpc.Message{ID: id}}), nil
 }
 
 // notified takes a notification.
@@ -134,7 +134,7 @@ func (s *stdioSession) receive(ctx context.Context, read *jsonrpc.Message) *json
 		key, fault = m.idempotencyKey(nil)
 	}
 	if fault != nil {
-		return fault.jsonrpc()
+		return fault.Error
 	}
 	r := request{message: m, modern: modern, idempotencyKey: key}
 	r.notifier = &notifier{ctx: ctx, send: func(line []byte, _ bool) error { return s.conn.Send(ctx, line) }}
@@ -160,10 +160,10 @@ func (s *stdioSession) checkInitialized(m *message, modern bool) *rpcError {
 		if version := stringOf(m.meta()[wire.MetaVersion]); version != wire.Revision2026 {
 			return unsupported(version)
 		}
-	case m.method == wire.MethodInitialize:
+	case m.Method == wire.MethodInitialize:
 		s.initialized, s.questionKinds = true, m.declaredKinds()
-	case !s.initialized && m.method != wire.MethodPing:
-		return newError(wire.CodeRequest, "A client begins with %s, or says in each request's _meta of which revision it is.", wire.MethodInitialize)
+	case !s.initialized && m.Method != wire.MethodPing:
+		return newError(jsonrpc.CodeRequest, "A client begins with %s, or says in each request's _meta of which revision it is.", wire.MethodInitialize)
 	}
 	return nil
 }

@@ -76,13 +76,8 @@ const (
 	ResultInputRequired = "input_required"
 )
 
-// The codes of JSON-RPC and of the protocol.
+// The codes of the protocol, beside those of JSON-RPC.
 const (
-	CodeParse      = -32700
-	CodeRequest    = -32600
-	CodeMethod     = -32601
-	CodeParams     = -32602
-	CodeInternal   = -32603
 	CodeHeader     = -32020 // the headers differ from the body
 	CodeCapability = -32021 // the client has not declared a capability that the call needs
 	CodeVersion    = -32022
