@@ -39,7 +39,7 @@ with its verdict, in color on a terminal, unless NO_COLOR is set or TERM=dumb.`,
 func runDemo(ctx context.Context, e env, asJSON bool) (err error) {
 	dir, err := os.MkdirTemp("", "callgate-demo-")
 	if err != nil {
-		return fmt.Errorf("cannot make a folder for the demo: %w", oserr.Reason(err))
+		return fmt.Errorf("cannot make a folder for the demo in %s: %w; set TMPDIR to a folder that you may write to", os.TempDir(), oserr.Reason(err))
 	}
 	defer os.RemoveAll(dir)
 	loaded, err := configs.Default(dir)

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -27,6 +28,18 @@ func TestDemoFitsAScreen(t *testing.T) {
 		if n := utf8.RuneCountInString(line); n > demoWidth {
 			t.Errorf("%d columns: %s", n, line)
 		}
+	}
+}
+
+// TestDemoWithoutTemporaryFolder: an image from scratch has none.
+func TestDemoWithoutTemporaryFolder(t *testing.T) {
+	none := filepath.Join(t.TempDir(), "none")
+	for _, name := range []string{"TMPDIR", "TMP"} {
+		t.Setenv(name, none)
+	}
+	want := "in " + none + ": no such file or directory; set TMPDIR to"
+	if code, stdout, stderr := command(t, nil, "demo"); code != exitUsage || stdout != "" || !strings.Contains(stderr, want) {
+		t.Errorf("exit code %d, printed %q and %q, want %q", code, stdout, stderr, want)
 	}
 }
 
