@@ -1,7 +1,12 @@
 package release_test
 
 import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
+	"debug/buildinfo"
 	"encoding/hex"
 	"encoding/json"
 	"io"
@@ -10,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -76,17 +82,7 @@ func TestSnapshot(t *testing.T) {
 	s := readSnapshot(t)
 	t.Run("checksums", s.checksums)
 	t.Run("sboms", s.sboms)
-	t.Run("archive", func(t *testing.T) {
-		needs(t, "tar")
-		dir := t.TempDir()
-		run(t, nil, "tar", "-xf", s.artifact(runtime.GOOS+"_"+runtime.GOARCH+".tar.gz"), "-C", dir)
-		for _, name := range readRelease(t).Archives[0].Files {
-			if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
-				t.Errorf("the archive has no %s", name)
-			}
-		}
-		s.prints(t, nil, filepath.Join(dir, "callgate"), "--version")
-	})
+	t.Run("archives", s.archives)
 	t.Run("deb", func(t *testing.T) {
 		needs(t, "dpkg-deb")
 		dir, file := t.TempDir(), s.artifact("linux_"+runtime.GOARCH+".deb")
@@ -117,6 +113,88 @@ func TestSnapshot(t *testing.T) {
 			}
 		}
 	})
+}
+
+// archives: each has its files, and a program for its system and processor; the one for this
+// machine runs.
+func (s snapshot) archives(t *testing.T) {
+	g := readRelease(t)
+	for _, goos := range g.Builds[0].Goos {
+		for _, goarch := range g.Builds[0].Goarch {
+			suffix, program := ".tar.gz", "callgate"
+			if goos == "windows" {
+				suffix, program = ".zip", "callgate.exe"
+			}
+			files := unpack(t, s.artifact(goos+"_"+goarch+suffix))
+			for _, name := range g.Archives[0].Files {
+				if len(files[name]) == 0 {
+					t.Errorf("%s %s: the archive has no %s", goos, goarch, name)
+				}
+			}
+			info, err := buildinfo.Read(bytes.NewReader(files[program]))
+			if err != nil {
+				t.Errorf("%s %s: %v", goos, goarch, err)
+				continue
+			}
+			for _, want := range []debug.BuildSetting{{Key: "GOOS", Value: goos}, {Key: "GOARCH", Value: goarch}, {Key: "CGO_ENABLED", Value: "0"}} {
+				if !slices.Contains(info.Settings, want) {
+					t.Errorf("%s %s: the program was not built with %s=%s", goos, goarch, want.Key, want.Value)
+				}
+			}
+			if goos == runtime.GOOS && goarch == runtime.GOARCH {
+				file := filepath.Join(t.TempDir(), program)
+				if err := os.WriteFile(file, files[program], 0o700); err != nil {
+					t.Fatal(err)
+				}
+				s.prints(t, nil, file, "--version")
+			}
+		}
+	}
+}
+
+// unpack reads the files of an archive, a .tar.gz or a .zip.
+func unpack(t *testing.T, archive string) map[string][]byte {
+	t.Helper()
+	data, err := os.ReadFile(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]byte{}
+	keep := func(name string, r io.Reader) {
+		content, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatalf("%s: %s: %v", archive, name, err)
+		}
+		files[name] = content
+	}
+	if strings.HasSuffix(archive, ".zip") {
+		z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+		if err != nil {
+			t.Fatalf("%s: %v", archive, err)
+		}
+		for _, f := range z.File {
+			r, err := f.Open()
+			if err != nil {
+				t.Fatalf("%s: %s: %v", archive, f.Name, err)
+			}
+			keep(f.Name, r)
+		}
+		return files
+	}
+	unzipped, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		t.Fatalf("%s: %v", archive, err)
+	}
+	for r := tar.NewReader(unzipped); ; {
+		header, err := r.Next()
+		if err == io.EOF {
+			return files
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", archive, err)
+		}
+		keep(header.Name, r)
+	}
 }
 
 // sums are the lines of checksums.txt, by file.
