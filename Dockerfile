@@ -12,8 +12,9 @@ RUN go mod download
 COPY . .
 # Printed by the command version; docs/releasing.md passes them.
 ARG VERSION= COMMIT= DATE=
-# nomsgpack leaves a codec out of gin that nothing here uses.
-RUN CGO_ENABLED=0 go build -trimpath -tags nomsgpack -ldflags "-s -w -X main.linkedVersion=${VERSION} -X main.linkedCommit=${COMMIT} -X main.linkedDate=${DATE}" -o /out/ ./cmd/callgate
+# nomsgpack leaves a codec out of gin that nothing here uses; without DWARF, which the linker strips,
+# the compiler takes less time.
+RUN CGO_ENABLED=0 go build -trimpath -tags nomsgpack -gcflags=all=-dwarf=false -ldflags "-s -w -X main.linkedVersion=${VERSION} -X main.linkedCommit=${COMMIT} -X main.linkedDate=${DATE}" -o /out/ ./cmd/callgate
 RUN CGO_ENABLED=0 go build -C tools -trimpath -ldflags "-s -w" -o /out/ ./sampletool ./samplemodel
 # An empty folder for the data: what is copied into the image gives a new volume
 # its owner.

@@ -10,8 +10,9 @@ AS_IN_USE := CALLGATE_TEST_WAIT=0s
 
 all: check
 
+# The linker strips what debuggers read, so the compiler need not write it, which is a fifth of its time.
 build: ## the release binary; names each package as it is compiled
-	CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags '-s -w' -v -o callgate ./cmd/callgate
+	CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -gcflags=all=-dwarf=false -ldflags '-s -w' -v -o callgate ./cmd/callgate
 	@test $$(wc -c < callgate) -le 52428800 || { echo 'callgate is over 50 MiB (docs/design.md)' >&2; exit 1; }
 
 snapshot: $(TOOLS)/goreleaser $(TOOLS)/cyclonedx-gomod ## everything of a release but its signature, in dist, without publishing it

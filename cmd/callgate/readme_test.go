@@ -47,7 +47,7 @@ func TestReadmeExamples(t *testing.T) {
 		if !ok {
 			continue
 		}
-		completion, rest, _ := strings.Cut(example, "' | go run ./cmd/callgate ")
+		completion, rest, _ := strings.Cut(example, "' | ./callgate ")
 		_, stdout, _ := command(t, strings.NewReader(completion+"\n"), strings.Fields(rest)...)
 		if want := strings.TrimPrefix(lines[i+1], "    ") + "\n"; stdout != want {
 			t.Errorf("%s\ngot  %swant %s", line, stdout, want)

@@ -25,6 +25,7 @@ type goreleaser struct {
 		Goos, Goarch []string
 		Env, Tags    []string
 		Flags        []string
+		Gcflags      []string
 	}
 	Nfpms []struct {
 		Formats  []string
@@ -61,9 +62,10 @@ func readRelease(t *testing.T) goreleaser {
 // TestReleaseBuild: the release is built as `make build` builds.
 func TestReleaseBuild(t *testing.T) {
 	b := readRelease(t).Builds[0]
-	if want := "CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags '-s -w'"; !bytes.Contains(read(t, "Makefile"), []byte(want)) ||
-		!slices.Equal(b.Env, []string{"CGO_ENABLED=0"}) || !slices.Equal(b.Flags, []string{"-trimpath"}) || !slices.Equal(b.Tags, []string{"nomsgpack"}) {
-		t.Errorf("the release is built with %q %q %q; make build with %s", b.Env, b.Flags, b.Tags, want)
+	if want := "CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -gcflags=all=-dwarf=false -ldflags '-s -w'"; !bytes.Contains(read(t, "Makefile"), []byte(want)) ||
+		!slices.Equal(b.Env, []string{"CGO_ENABLED=0"}) || !slices.Equal(b.Flags, []string{"-trimpath"}) || !slices.Equal(b.Tags, []string{"nomsgpack"}) ||
+		!slices.Equal(b.Gcflags, []string{"all=-dwarf=false"}) {
+		t.Errorf("the release is built with %q %q %q %q; make build with %s", b.Env, b.Flags, b.Tags, b.Gcflags, want)
 	}
 }
 
