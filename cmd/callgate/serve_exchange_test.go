@@ -55,7 +55,7 @@ func (p *exchangePeer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.given = append(p.given, r.Header.Get("Authorization"))
 		io.WriteString(w, `{"ok":true}`)
 	case strings.Contains(r.URL.Path, "chat"):
-		p.bodies.WriteString(fmt.Sprint(r.Header))
+		fmt.Fprint(&p.bodies, r.Header)
 		message := `{"role":"assistant","content":"done"},"finish_reason":"stop"`
 		if !strings.Contains(string(body), `"role":"tool"`) {
 			message = `{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"orders","arguments":"{}"}}]},"finish_reason":"tool_calls"`
