@@ -57,7 +57,9 @@ var beyondSchemas = map[string][]string{
 		"tool-names-collide", "tool-twice-across-files", "tool-twice-in-one-file", "tool-twice-without-version",
 		"traces-header-twice", "budgets-twice", "prices-twice", "threads-default-labels-unknown", "threads-default-labels-without-labels",
 		"threads-keep-labels-below-idle", "tool-labels-argument", "tool-labels-twice", "tool-labels-unknown", "tool-labels-without-list",
-		"servers-labels-unknown",
+		"servers-labels-unknown", "tool-credential-exchange-auth-mode", "tool-credential-exchange-subject-type", "tool-credential-exchange-entra-audience",
+		"tool-credential-exchange-entra-default-and-more", "tool-credential-exchange-entra-no-scopes", "tool-credential-exchange-entra-resources",
+		"tool-credential-exchange-entra-scope",
 	},
 	"it compares what a text means (a duration, an address, a URL, a count of bytes) with a bound or a form that no pattern says": {
 		"hooks-header-own", "hooks-pattern-long", "hooks-pattern-look", "hooks-pattern-nothing", "hooks-timeout",
@@ -71,6 +73,7 @@ var beyondSchemas = map[string][]string{
 		"servers-start-timeout-long", "tool-run-max-age", "tool-run-timeout-too-long", "tool-run-url-broken", "tool-run-url-user-info",
 		"traces-timeout-too-long", "budgets-money-much", "budgets-money-zero", "budgets-project", "budgets-zone",
 		"threads-idle-short", "limits-threads-equal-tool-name", "limits-threads-equal-within-long", "tool-labels-host",
+		"tool-credential-exchange-max-age",
 	},
 	"it is in the schema of a tool, which is not judged by the schema of its file but by that of schemas": {
 		"json-schema-bad-type", "tool-output-schema-bad-type", "tool-schema-bad-type",
@@ -88,7 +91,7 @@ var beyondSchemas = map[string][]string{
 		"tool-run-tool-missing", "tool-run-tool-of-http", "tool-run-url-braces", "tool-run-url-missing",
 		"tool-run-url-of-client", "tool-credential-header", "tool-credential-header-of-mcp", "tool-credential-parameter",
 		"tool-credential-oauth-audience-twice", "tool-credential-oauth-http", "tool-credential-oauth-parameter",
-		"tool-credential-oauth-timeout", "tool-credential-oauth-user-info",
+		"tool-credential-oauth-timeout", "tool-credential-oauth-user-info", "tool-credential-exchange-of-mcp", "tool-credential-exchange-parameter",
 	},
 }
 
