@@ -111,7 +111,9 @@ func commandsPage(root *cobra.Command) string {
 		if c.HasSubCommands() {
 			continue
 		}
-		fmt.Fprintf(&b, "\nUsage: `%s`\n", c.UseLine())
+		if use := c.UseLine(); use != c.CommandPath()+" [flags]" {
+			fmt.Fprintf(&b, "\nUsage: `%s`\n", use)
+		}
 		var own, others []string
 		for _, f := range flagRows(c) {
 			if users[f.row] >= manyCommands {
