@@ -14,6 +14,7 @@ import (
 
 	"github.com/callgate/callgate/audit/checkpoint"
 	"github.com/callgate/callgate/audit/internal/logfile"
+	"github.com/callgate/callgate/internal/testkit/detector"
 )
 
 // testKey is the same in every run.
@@ -125,6 +126,7 @@ func spoilLine(random *rand.Rand, line []byte) (string, []byte) {
 // 1,000 changes to one of three replicas, of several files each: every one is
 // found, at the record that it touches first, and the other replicas hold.
 func TestEveryChangeToReplicasIsFound(t *testing.T) {
+	detector.OneGoroutine(t)
 	t.Parallel()
 	const records = 45
 	changes := 1000

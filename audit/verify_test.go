@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/audit/internal/logfile"
+	"github.com/callgate/callgate/internal/testkit/detector"
 )
 
 // makeLog returns the lines of a log of n records, each with its line end.
@@ -81,6 +82,7 @@ func TestVerifyCases(t *testing.T) {
 // 1,000 changes at any record but the last, each found at the first record
 // that it touches.
 func TestEveryChangeIsFoundAtItsRecord(t *testing.T) {
+	detector.OneGoroutine(t)
 	t.Parallel()
 	const records = 60
 	lines := makeLog(t, records)

@@ -5,19 +5,19 @@ import (
 	"encoding/json"
 	"maps"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/internal/testkit/detector"
 )
 
 // TestAllocations bounds what one call by a plain schema allocates, where nothing needs its
 // arguments decoded.
 func TestAllocations(t *testing.T) {
-	if info, ok := debug.ReadBuildInfo(); !ok || slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+	if detector.On {
 		t.Skip("the race detector allocates")
 	}
 	ctx, request := context.Background(), completion(plainCall)

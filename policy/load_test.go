@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/callgate/callgate/internal/testkit/detector"
 )
 
 // Every file under testdata/faulty holds one fault, and its exact message.
@@ -92,6 +94,7 @@ func TestMinimalFiles(t *testing.T) {
 
 // Cutting a file anywhere before its last line feed leaves no loadable file.
 func TestEveryTruncationIsRefused(t *testing.T) {
+	detector.OneGoroutine(t)
 	whole := exampleCSV(t)
 	for n := range len(whole) - 1 {
 		if p, _, err := Load(Source{File: "policy.csv", Data: whole[:n]}, testTools(), testSpaces(), "customer", "untrusted"); err == nil || p != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/history"
+	"github.com/callgate/callgate/internal/testkit/detector"
 	"github.com/casbin/casbin/v2"
 	"github.com/casbin/casbin/v2/model"
 )
@@ -375,6 +376,7 @@ func randomArguments(r *rand.Rand) map[string]any {
 // More than 100,000 random requests: the package, casbin over all rows and the
 // oracle give one answer, and Reach never contradicts it.
 func TestDifferential(t *testing.T) {
+	detector.OneGoroutine(t)
 	policies, requests := 520, 200
 	if testing.Short() {
 		policies = 60

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/casbin/casbin/v2/effector"
+
+	"github.com/callgate/callgate/internal/testkit/detector"
 )
 
 func load(t *testing.T) *Policy {
@@ -125,6 +127,7 @@ func TestRoles(t *testing.T) {
 
 // Made-up names share the entries of what the file can tell apart.
 func TestNamesDoNotGrowMemory(t *testing.T) {
+	detector.OneGoroutine(t)
 	p := load(t)
 	for i := range 100_000 {
 		name := fmt.Sprintf("n%d", i)

@@ -6,11 +6,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/callgate/callgate/internal/testkit/detector"
 )
 
 // TestSuperfluousByOracle removes the rows that are said to be without effect from random
 // policies, each by itself and all together: the oracle decides every call as before.
 func TestSuperfluousByOracle(t *testing.T) {
+	detector.OneGoroutine(t)
 	policies := 400
 	if testing.Short() {
 		policies = 60

@@ -3,13 +3,12 @@ package store_test
 import (
 	"context"
 	"errors"
-	"runtime/debug"
-	"slices"
 	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/internal/testkit/detector"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/store/boltstore"
 )
@@ -158,7 +157,7 @@ func TestUnkeyedCallStaysWhereTheDiskRefuses(t *testing.T) {
 
 // A call without a key whose result is handed over allocates nothing but, at times, the growth of a map.
 func TestAllocationsOfAnUnkeyedCall(t *testing.T) {
-	if info, ok := debug.ReadBuildInfo(); !ok || slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+	if detector.On {
 		t.Skip("the race detector allocates")
 	}
 	s := openFile(t, t.TempDir(), boltstore.Options{UnkeyedInMemory: true})

@@ -3,12 +3,12 @@ package main
 import (
 	"net/http"
 	"net/http/httptest"
-	"runtime/debug"
-	"slices"
 	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/callgate/callgate/internal/testkit/detector"
 )
 
 // The gateway under overload answers so many calls of one caller at a time, which is half
@@ -115,7 +115,7 @@ func TestThreeTimesCapacity(t *testing.T) {
 		t.Errorf("%d accepted and %d shed: this was no overload", accepted.count(), shed.count())
 	}
 	// The race detector takes more than the gateway, the more the longer requests wait for a busy machine.
-	if info, ok := debug.ReadBuildInfo(); peak > 256<<20 && (!ok || !slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})) {
+	if peak > 256<<20 && !detector.On {
 		t.Errorf("it has taken %s", mebibytes(peak))
 	}
 	if code := g.stop(t); code != exitAccepted {

@@ -8,8 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"runtime/debug"
-	"slices"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -19,6 +17,7 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/gateway/server/framing"
+	"github.com/callgate/callgate/internal/testkit/detector"
 	"github.com/callgate/callgate/telemetry"
 )
 
@@ -89,7 +88,7 @@ func (*discardWriter) SetWriteDeadline(t time.Time) error { return nil }
 // TestHandlerAllocations: the request with its answer, its body, the address of its caller and
 // the header of its trace.
 func TestHandlerAllocations(t *testing.T) {
-	if info, ok := debug.ReadBuildInfo(); !ok || slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+	if detector.On {
 		t.Skip("the race detector allocates")
 	}
 	s, c, w := callServer(bytes.Repeat([]byte("b"), 200)), newCall(), &discardWriter{header: http.Header{}}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"github.com/callgate/callgate/internal/testkit/detector"
 	"github.com/callgate/callgate/policy/lab"
 	"math/rand/v2"
 	"os"
@@ -140,6 +141,7 @@ func record(r *rand.Rand, c *configs.Config, call lab.Call, j lab.Judgement, ref
 // A replay judges as the gateway would, with and without arguments, against the log and against a
 // baseline; a judgement that cannot be made is undecided, and never wrong.
 func TestReplayIsJudging(t *testing.T) {
+	detector.OneGoroutine(t)
 	r := rand.New(rand.NewPCG(5, 6))
 	counts := map[string]int{}
 	for range 60 {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/callgate/callgate/internal/testkit/detector"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/policy/compare"
 )
@@ -125,6 +126,7 @@ func TestManyCalls(t *testing.T) {
 // TestRandom narrows random policies by random calls: the result loads, is never wider, decides
 // every one of the calls as before, and is its own suggestion.
 func TestRandom(t *testing.T) {
+	detector.OneGoroutine(t)
 	narrower, changed := 0, 0
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 3))

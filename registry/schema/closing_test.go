@@ -8,6 +8,7 @@ import (
 
 	"github.com/callgate/callgate/internal/decimal"
 	"github.com/callgate/callgate/internal/testkit/corpora"
+	"github.com/callgate/callgate/internal/testkit/detector"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -100,6 +101,7 @@ func (s *sampler) branch(list []any) map[string]any {
 // TestEveryPlaceIsClosed adds one unknown member to each object of a valid
 // call of every published tool.
 func TestEveryPlaceIsClosed(t *testing.T) {
+	detector.OneGoroutine(t)
 	var tools []publishedTool
 	for _, file := range [][]string{{"registry_github_mcp", "registry_github_mcp.json"}, {"registry_docker_mcp", "registry_docker_mcp.json"}} {
 		var list []publishedTool

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/callgate/callgate/internal/testkit/detector"
 )
 
 // doubling is a schema of which 2^n branches apply to one value.
@@ -68,6 +70,7 @@ func TestCostlySchemas(t *testing.T) {
 // TestStepsBound shows that a value too large for its schema is refused, and
 // that 130,000 numbers can be evaluated by both evaluators.
 func TestStepsBound(t *testing.T) {
+	detector.OneGoroutine(t)
 	numbers := make([]any, 520_000)
 	for i := range numbers {
 		numbers[i] = json.Number("1")
@@ -97,6 +100,7 @@ func TestStepsBound(t *testing.T) {
 
 // TestManyFaults keeps the answer to a hostile call small, exact and in order.
 func TestManyFaults(t *testing.T) {
+	detector.OneGoroutine(t)
 	e := compiled(t, `{"type":"object","properties":{"a":{"type":"array","items":{"type":"string"}}}}`)
 	args := map[string]any{}
 	items := make([]any, 20_000)
@@ -138,6 +142,7 @@ func TestMalformedValues(t *testing.T) {
 
 // TestLibraryIsBounded gives what the library would ponder for minutes.
 func TestLibraryIsBounded(t *testing.T) {
+	detector.OneGoroutine(t)
 	branches := strings.Repeat(`{"items":{"type":"string"}},`, 100)
 	e := compiled(t, `{"type":"object","properties":{"a":{"type":"array","anyOf":[`+branches+`{"items":{"type":"number"}}]}}}`)
 	numbers := func(n int) map[string]any {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/callgate/callgate/internal/testkit/detector"
 )
 
 // frames are documents in which @ stands for a string that may be another one.
@@ -50,6 +52,7 @@ func sameRead(t *testing.T, before, document string) {
 }
 
 func TestChunkTemplateChangesNothing(t *testing.T) {
+	detector.OneGoroutine(t)
 	for _, frame := range frames {
 		for _, one := range inStrings {
 			for _, two := range inStrings {

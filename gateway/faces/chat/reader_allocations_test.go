@@ -1,12 +1,11 @@
 package chat
 
 import (
-	"runtime/debug"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/callgate/callgate/gateway/turns"
+	"github.com/callgate/callgate/internal/testkit/detector"
 )
 
 // ordinaryChunk is a chunk of an ordinary stream.
@@ -15,7 +14,7 @@ const ordinaryChunk = `{"id":"c1","object":"chat.completion.chunk","created":7,"
 // TestAllocationsPerChunk: a chunk costs no memory of its own, whether it matches the template or is
 // parsed in full.
 func TestAllocationsPerChunk(t *testing.T) {
-	if info, ok := debug.ReadBuildInfo(); !ok || slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+	if detector.On {
 		t.Skip("the race detector allocates")
 	}
 	const chunks = 400

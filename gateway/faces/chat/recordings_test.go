@@ -14,6 +14,7 @@ import (
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/sse"
 	"github.com/callgate/callgate/internal/testkit/corpora"
+	"github.com/callgate/callgate/internal/testkit/detector"
 	"github.com/callgate/callgate/upstream"
 )
 
@@ -100,6 +101,7 @@ func TestRecordedStreams(t *testing.T) {
 // TestRecordedStreamsBrokenOff breaks each recording off: no calls may come of
 // one that is not whole, and of one that is, all must.
 func TestRecordedStreamsBrokenOff(t *testing.T) {
+	detector.OneGoroutine(t)
 	for _, r := range corpora.Lines[recording](t, corpora.Path(t, "sse_streams", "index.jsonl")) {
 		if r.Style != "openai-chat" {
 			continue
@@ -146,6 +148,7 @@ var handmade = map[string]struct {
 // TestHandmadeStreams: for every cut of the bytes in two, and for a byte at a time, the same calls
 // come of a stream; of its beginning alone, none before the finish_reason has come, and later the same.
 func TestHandmadeStreams(t *testing.T) {
+	detector.OneGoroutine(t)
 	for name, c := range handmade {
 		for ending, end := range map[string]string{
 			"[DONE]":            "data: [DONE]\n\n",

@@ -1,10 +1,10 @@
 package messages
 
 import (
-	"runtime/debug"
-	"slices"
 	"strings"
 	"testing"
+
+	"github.com/callgate/callgate/internal/testkit/detector"
 )
 
 // textStream is a stream of n text deltas; with padding as the provider adds it.
@@ -38,7 +38,7 @@ func BenchmarkRead(b *testing.B) {
 // TestAllocationsPerDelta holds that a delta of the form of the last one allocates next to
 // nothing: only the text grows.
 func TestAllocationsPerDelta(t *testing.T) {
-	if info, ok := debug.ReadBuildInfo(); !ok || slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+	if detector.On {
 		t.Skip("the race detector allocates")
 	}
 	const deltas = 4000

@@ -3,10 +3,10 @@ package responses_test
 import (
 	"fmt"
 	"net/http"
-	"runtime/debug"
-	"slices"
 	"strings"
 	"testing"
+
+	"github.com/callgate/callgate/internal/testkit/detector"
 )
 
 // ofPieces is a face whose model streams a text of so many pieces, and the body of that stream.
@@ -56,7 +56,7 @@ func BenchmarkStream(b *testing.B) {
 // TestAllocationsPerPiece holds that a piece of text goes from the model's connection to the
 // application's without an allocation of its own: buffers grow, and reads have some.
 func TestAllocationsPerPiece(t *testing.T) {
-	if info, ok := debug.ReadBuildInfo(); !ok || slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+	if detector.On {
 		t.Skip("the race detector allocates")
 	}
 	const few, many = 4, 804

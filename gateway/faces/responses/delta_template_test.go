@@ -3,11 +3,10 @@ package responses
 import (
 	"bytes"
 	"fmt"
-	"runtime/debug"
-	"slices"
 	"strings"
 	"testing"
 
+	"github.com/callgate/callgate/internal/testkit/detector"
 	"github.com/callgate/callgate/upstream"
 )
 
@@ -78,6 +77,7 @@ func sameRead(t *testing.T, before, data string) bool {
 }
 
 func TestTemplateChangesNothing(t *testing.T) {
+	detector.OneGoroutine(t)
 	for at, frame := range frames {
 		base := filled(frame, "a", "1")
 		for _, one := range inTexts {
@@ -176,6 +176,7 @@ func transcript(events []string, templated bool) string {
 // TestStreamWithTemplate changes every byte of every delta of a stream, and cuts each: what the
 // stream returns is the same with the template and without it.
 func TestStreamWithTemplate(t *testing.T) {
+	detector.OneGoroutine(t)
 	if whole := transcript(mixed(), true); !strings.HasSuffix(whole, "\n<nil>") || whole != transcript(mixed(), false) {
 		t.Fatal(whole)
 	}
@@ -198,7 +199,7 @@ func TestStreamWithTemplate(t *testing.T) {
 // TestAllocationsPerDelta holds that a delta of the form of the one before costs no allocation
 // but those by which its text grows.
 func TestAllocationsPerDelta(t *testing.T) {
-	if info, ok := debug.ReadBuildInfo(); !ok || slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+	if detector.On {
 		t.Skip("the race detector allocates")
 	}
 	const deltas = 400

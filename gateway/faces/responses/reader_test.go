@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/gateway/turns"
+	"github.com/callgate/callgate/internal/testkit/detector"
 )
 
 // Items of the base stream, as their last places state them.
@@ -179,6 +180,7 @@ func TestHostileStreams(t *testing.T) {
 
 // TestTruncatedStream cuts a stream at every byte: a call is never there.
 func TestTruncatedStream(t *testing.T) {
+	detector.OneGoroutine(t)
 	b := body(base())
 	end := bytes.LastIndex(b, []byte("\n\n"))
 	for cut := range end {

@@ -1,0 +1,6 @@
+//go:build race
+
+package detector
+
+// On reports whether the race detector watches.
+const On = true
