@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/history"
 	"github.com/callgate/callgate/internal/deadline"
+	"github.com/callgate/callgate/internal/decimal"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
@@ -295,7 +297,7 @@ func (c *Call) countedArguments() map[string]any {
 	return c.arguments()
 }
 
-// equalDigest names the call by its tool and the arguments that run: equal ones have the same.
+// equalDigest names the call by its tool and the arguments that run: equal ones have the same, however their numbers are written.
 func (c *Call) equalDigest() (uint64, error) {
 	version, secret := "", c.kernel.deps.Secret()
 	switch {
@@ -304,7 +306,8 @@ func (c *Call) equalDigest() (uint64, error) {
 	case c.stored != nil:
 		version = c.stored.Task.Version
 	}
-	arguments, err := json.Marshal(c.arguments())
+	plain, _ := withPlainNumbers(c.arguments())
+	arguments, err := json.Marshal(plain)
 	if err == nil && secret == nil {
 		err = errors.New("the key by which calls are named is not known yet")
 	}
@@ -312,6 +315,40 @@ func (c *Call) equalDigest() (uint64, error) {
 		return 0, refuse.ThreadsUnavailable(err)
 	}
 	return secret.Digest([]byte(c.parsed.Name), []byte(version), arguments), nil
+}
+
+// withPlainNumbers is a value of JSON in which equal numbers are written alike, and whether it is another one.
+func withPlainNumbers(v any) (plain any, changed bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		is := v
+		for name, member := range v {
+			if member, differs := withPlainNumbers(member); differs {
+				if !changed {
+					is, changed = maps.Clone(v), true
+				}
+				is[name] = member
+			}
+		}
+		return is, changed
+	case []any:
+		is := v
+		for i, element := range v {
+			if element, differs := withPlainNumbers(element); differs {
+				if !changed {
+					is, changed = slices.Clone(v), true
+				}
+				is[i] = element
+			}
+		}
+		return is, changed
+	case json.Number:
+		if d, ok := decimal.Parse(string(v)); ok && (v == "-0" || strings.ContainsAny(string(v), ".eE") || strings.HasSuffix(string(v), "0")) {
+			is := json.Number(d.String())
+			return is, is != v
+		}
+	}
+	return v, false
 }
 
 // keySecret is that of the digests by which the past is kept.
