@@ -79,7 +79,7 @@ func (r *reader) End() error {
 	case "max_tokens", "model_context_window_exceeded", "refusal":
 		a.End, a.Partial = turns.Cut, true
 	default:
-		a.End, a.Partial = turns.Paused, a.Reason == "pause_turn"
+		a.End, a.Partial = turns.Paused, a.Reason == "pause_turn" || a.Reason == "compaction"
 	}
 	if a.End != turns.Called && a.End != turns.Cut { // AM-35, AM-37; calls of a reply that was cut off are refused as such
 		a.RefuseCalls = refusal.New(refusal.TruncatedOutput, fmt.Sprintf("The answer ended with the stop_reason %s, so its calls are not executed: only the stop_reason tool_use says that they are complete.", a.Reason))
