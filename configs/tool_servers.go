@@ -74,7 +74,7 @@ func readToolServer(n document.Node) lockfile.Server {
 		document.Duration("start_timeout", "how long its program may take to start", &s.StartTimeout),
 		document.Int("max_result_bytes", "a size in bytes", 1, 1<<30, &s.MaxResultBytes),
 		document.Duration("max_age", "how long a tool may take to call back", &s.MaxAge),
-		document.Texts("input_requests", "kinds of questions", &s.InputRequests).Among(registry.InputRequests()...).Unique(),
+		document.Texts("input_requests", "kinds of questions", &s.InputRequests).Among(tool.QuestionKinds()...).Unique(),
 	)
 	n.Describes(func(s *document.Schema) {
 		s.OneOf = []*document.Schema{{Required: []string{"url"}}, {Required: []string{"command"}}}

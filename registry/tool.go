@@ -65,7 +65,6 @@ var (
 	kinds    = []string{"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"}
 	effects  = []string{"read", "idempotent", "once"}
 	runTypes = []string{"http", "demo", "client", "mcp", "oxp", "callback", RunACP, RunCancelSubscription}
-	asks     = []string{"form", "url", "sampling", "roots"}
 )
 
 // NamePattern is the grammar of names as a regular expression; it does not bound their length.
@@ -79,9 +78,6 @@ func Effects() []string { return slices.Clone(effects) }
 
 // RunTypes are the ways to run a tool.
 func RunTypes() []string { return slices.Clone(runTypes) }
-
-// InputRequests are the kinds of questions that a tool may put to its caller.
-func InputRequests() []string { return slices.Clone(asks) }
 
 // Methods are the methods of HTTP that a tool of the type http can have.
 func Methods() []string { return slices.Clone(methods) }
@@ -252,7 +248,7 @@ func completeAsks(r *tool.Run, report func(string, ...string)) {
 			report(fmt.Sprintf("found %s a second time; expected each kind of question once", lexical.Quote(kind)), "run", "input_requests", fmt.Sprint(i))
 			continue
 		}
-		checkOneOf(report, kind, asks, "run", "input_requests", fmt.Sprint(i))
+		checkOneOf(report, kind, tool.QuestionKinds(), "run", "input_requests", fmt.Sprint(i))
 	}
 }
 

@@ -63,10 +63,23 @@ type InputRequired struct {
 	State     *string    `json:"state,omitempty"` // returns with the answers
 }
 
+// The kinds of questions.
+const (
+	QuestionForm     = "form"
+	QuestionURL      = "url"
+	QuestionSampling = "sampling"
+	QuestionRoots    = "roots"
+)
+
+// QuestionKinds returns all kinds of questions, in their order.
+func QuestionKinds() []string {
+	return []string{QuestionForm, QuestionURL, QuestionSampling, QuestionRoots}
+}
+
 // Question is one question of a tool, with the method and parameters of MCP.
 type Question struct {
 	Name   string          `json:"name"`
-	Kind   string          `json:"kind"` // form, url, sampling or roots
+	Kind   string          `json:"kind"` // one of QuestionKinds
 	Method string          `json:"method"`
 	Params json.RawMessage `json:"params"` // one JSON object, read strictly
 }

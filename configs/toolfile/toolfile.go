@@ -100,7 +100,7 @@ func readTool(n document.Node) registry.Tool {
 			document.Field("env", func(n document.Node) { secret.ReadEnv(n, &t.Run.Env) }),
 			document.Field("credential", func(n document.Node) { t.Run.Credential = readCredential(n, true) }),
 			document.Duration("max_age", "how long the answer may take", &t.Run.MaxAge),
-			document.Texts("input_requests", "kinds of questions", &t.Run.InputRequests).Among(registry.InputRequests()...).Unique(),
+			document.Texts("input_requests", "kinds of questions", &t.Run.InputRequests).Among(tool.QuestionKinds()...).Unique(),
 			document.Text("method", "a method of HTTP", &t.Run.Method).Among(registry.Methods()...),
 			document.Field("parameters", func(n document.Node) { readParameters(n, &t.Run.Parameters) }),
 		),

@@ -22,24 +22,16 @@ const (
 	maxInputRequired = 32 << 10 // bytes of all questions and the state
 )
 
-// The kinds of questions.
-const (
-	kindForm     = "form"
-	kindURL      = "url"
-	kindSampling = "sampling"
-	kindRoots    = "roots"
-)
-
 // capabilitiesFor returns the client capabilities of one request: its caller can answer
 // questions of some kinds.
 func capabilitiesFor(asks []string) map[string]any {
 	all, elicitation := map[string]any{}, map[string]any{}
 	for _, kind := range asks {
 		switch kind {
-		case kindForm, kindURL:
+		case tool.QuestionForm, tool.QuestionURL:
 			elicitation[kind] = struct{}{}
 			all["elicitation"] = elicitation
-		case kindSampling, kindRoots:
+		case tool.QuestionSampling, tool.QuestionRoots:
 			all[kind] = struct{}{}
 		}
 	}
@@ -146,18 +138,18 @@ func readQuestion(name string, b json.RawMessage) (tool.Question, bool) {
 	}
 	switch q.Method {
 	case wire.MethodSampling:
-		q.Kind = kindSampling
+		q.Kind = tool.QuestionSampling
 	case wire.MethodRoots:
-		q.Kind = kindRoots
+		q.Kind = tool.QuestionRoots
 	case wire.MethodElicitation:
 		if !optionalString(params["mode"], &mode) {
 			return q, false
 		}
 		switch _, stated := params["mode"]; {
-		case mode == kindURL:
-			q.Kind = kindURL
-		case mode == kindForm, !stated:
-			q.Kind = kindForm
+		case mode == tool.QuestionURL:
+			q.Kind = tool.QuestionURL
+		case mode == tool.QuestionForm, !stated:
+			q.Kind = tool.QuestionForm
 		}
 	}
 	return q, true

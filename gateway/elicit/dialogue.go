@@ -11,7 +11,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/callgate/callgate/gateway/elicitation"
 	"github.com/callgate/callgate/gateway/events"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/tool"
@@ -53,7 +52,7 @@ func (d *Dialogue) AllowedKinds(may []string) (kinds []string) {
 	if d == nil || len(d.QuestionKinds) == 0 {
 		return nil
 	}
-	for _, kind := range elicitation.Kinds() {
+	for _, kind := range tool.QuestionKinds() {
 		if slices.Contains(may, kind) && slices.Contains(d.QuestionKinds, kind) {
 			kinds = append(kinds, kind)
 		}
@@ -68,7 +67,7 @@ func (d *Dialogue) CanAnswer(a *tool.InputRequired) bool {
 
 // TakesForms reports whether the caller can be shown a form.
 func (d *Dialogue) TakesForms() bool {
-	return d != nil && slices.Contains(d.QuestionKinds, elicitation.Form)
+	return d != nil && slices.Contains(d.QuestionKinds, tool.QuestionForm)
 }
 
 // ApprovalState is the approval that the call names; empty if it names none.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 const (
@@ -54,13 +55,13 @@ func (q Question) Validate(answer []byte) (Answer, []Fault) {
 	var sent object
 	var paths []string
 	switch q.kind {
-	case Form:
+	case tool.QuestionForm:
 		sent, faults = q.validateForm(m)
-	case URL:
+	case tool.QuestionURL:
 		sent, faults = validateAction(m)
-	case Sampling:
+	case tool.QuestionSampling:
 		sent, faults = validateSampling(m)
-	case Roots:
+	case tool.QuestionRoots:
 		sent, paths, faults = validateRoots(m)
 	default:
 		faults = []Fault{invalid("is to no question")}

@@ -7,10 +7,11 @@ import (
 
 	"github.com/callgate/callgate/gateway/elicitation"
 	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/wrapper"
 )
 
-var kinds = elicitation.Kinds()
+var kinds = tool.QuestionKinds()
 
 // FuzzQuestion: what a caller is given of any question is strict JSON of the protocol
 // in which nothing hides, and is given so again where it is read again.

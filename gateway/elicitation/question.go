@@ -4,15 +4,8 @@ import (
 	"errors"
 
 	"github.com/callgate/callgate/parser"
+	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/wrapper"
-)
-
-// The kinds of questions.
-const (
-	Form     = "form"
-	URL      = "url"
-	Sampling = "sampling"
-	Roots    = "roots"
 )
 
 const (
@@ -24,12 +17,10 @@ const (
 	maxName = 128
 )
 
-// Kinds are all kinds, in their order.
-func Kinds() []string { return []string{Form, URL, Sampling, Roots} }
-
 // methods are those of the kinds; read only.
 var methods = map[string]string{
-	Form: "elicitation/create", URL: "elicitation/create", Sampling: "sampling/createMessage", Roots: "roots/list",
+	tool.QuestionForm: "elicitation/create", tool.QuestionURL: "elicitation/create",
+	tool.QuestionSampling: "sampling/createMessage", tool.QuestionRoots: "roots/list",
 }
 
 // Question is one that may be asked. Its zero value has no answer.
@@ -55,13 +46,13 @@ func Read(name, kind, method string, params []byte) (Question, error) {
 	q := Question{kind: kind}
 	var display object
 	switch kind {
-	case Form:
+	case tool.QuestionForm:
 		q.form, display, err = readForm(members, params)
-	case URL:
+	case tool.QuestionURL:
 		display, err = readURL(members)
-	case Sampling:
+	case tool.QuestionSampling:
 		display, err = readSampling(members)
-	case Roots:
+	case tool.QuestionRoots:
 		display, err = object{}, members.checkNames()
 	}
 	if err != nil {

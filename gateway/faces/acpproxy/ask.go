@@ -11,12 +11,12 @@ import (
 
 	"github.com/callgate/callgate/gateway/approvals"
 	"github.com/callgate/callgate/gateway/elicit"
-	"github.com/callgate/callgate/gateway/elicitation"
 	"github.com/callgate/callgate/gateway/faces/acpproxy/internal/attribution"
 	"github.com/callgate/callgate/gateway/faces/acpreport"
 	"github.com/callgate/callgate/internal/acp/delegate"
 	"github.com/callgate/callgate/internal/acp/wire"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -57,7 +57,7 @@ func (p *Proxy) asker(s *session, show func(context.Context, approvals.Question)
 
 // answersRules is the exchange with a user who can be asked: rules by the caller pass by it.
 func answersRules() *elicit.Dialogue {
-	return &elicit.Dialogue{QuestionKinds: []string{elicitation.Form}}
+	return &elicit.Dialogue{QuestionKinds: []string{tool.QuestionForm}}
 }
 
 // shownCall is a tool call of the agent as the user is asked about it: what was judged, with the

@@ -143,7 +143,7 @@ func (a *approvalAsker) askByResponse(q approvals.Question, form, link *tool.Que
 // form is the form by which the client's user decides; nil if there is nothing for it to
 // decide, or if it cannot be shown what.
 func (a *approvalAsker) form(q approvals.Question) *tool.Question {
-	if len(q.Rules) == 0 || len(q.Arguments) == 0 || !slices.Contains(a.kinds, elicitation.Form) || !a.canName(q.ID) {
+	if len(q.Rules) == 0 || len(q.Arguments) == 0 || !slices.Contains(a.kinds, tool.QuestionForm) || !a.canName(q.ID) {
 		return nil
 	}
 	var arguments bytes.Buffer
@@ -164,11 +164,11 @@ func (a *approvalAsker) form(q approvals.Question) *tool.Question {
 	if err != nil {
 		return nil
 	}
-	read, err := elicitation.Read(formName, elicitation.Form, wire.MethodElicitation, params)
+	read, err := elicitation.Read(formName, tool.QuestionForm, wire.MethodElicitation, params)
 	if err != nil { // too long to be shown whole
 		return nil
 	}
-	return &tool.Question{Name: formName, Kind: elicitation.Form, Method: wire.MethodElicitation, Params: read.Params()}
+	return &tool.Question{Name: formName, Kind: tool.QuestionForm, Method: wire.MethodElicitation, Params: read.Params()}
 }
 
 // link is the page where approvers decide; nil if the call waits for none of them beside the
@@ -176,7 +176,7 @@ func (a *approvalAsker) form(q approvals.Question) *tool.Question {
 // not be public.
 func (a *approvalAsker) link(q approvals.Question, form bool) *tool.Question {
 	page := a.face.options.Executor.ApprovalURL(q.ID)
-	if page == "" || form && len(q.Others) == 0 || !slices.Contains(a.kinds, elicitation.URL) || !a.canName(q.ID) {
+	if page == "" || form && len(q.Others) == 0 || !slices.Contains(a.kinds, tool.QuestionURL) || !a.canName(q.ID) {
 		return nil
 	}
 	params, err := wrapper.Marshal(object{
@@ -186,7 +186,7 @@ func (a *approvalAsker) link(q approvals.Question, form bool) *tool.Question {
 	if err != nil {
 		return nil
 	}
-	return &tool.Question{Name: linkName, Kind: elicitation.URL, Method: wire.MethodElicitation, Params: params}
+	return &tool.Question{Name: linkName, Kind: tool.QuestionURL, Method: wire.MethodElicitation, Params: params}
 }
 
 // canName reports whether a response can name the approval together with what the call itself

@@ -8,11 +8,11 @@ import (
 
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/elicit"
-	"github.com/callgate/callgate/gateway/elicitation"
 	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/internal/mcp/wire"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/tool"
 )
 
 // dialogue returns the notifications and questions that the client accepts while its call
@@ -69,17 +69,17 @@ func questionKinds(capabilities map[string]any) (kinds []string, _ *rpcError) {
 		if !ok {
 			return nil, wrong("elicitation")
 		}
-		for _, mode := range []string{elicitation.Form, elicitation.URL} {
+		for _, mode := range []string{tool.QuestionForm, tool.QuestionURL} {
 			declared, has := modes[mode]
 			if _, ok := declared.(map[string]any); has && !ok {
 				return nil, wrong("elicitation", mode)
 			}
-			if has || mode == elicitation.Form && len(modes) == 0 {
+			if has || mode == tool.QuestionForm && len(modes) == 0 {
 				kinds = append(kinds, mode)
 			}
 		}
 	}
-	for _, kind := range []string{elicitation.Sampling, elicitation.Roots} {
+	for _, kind := range []string{tool.QuestionSampling, tool.QuestionRoots} {
 		declared, has := capabilities[kind]
 		if _, ok := declared.(map[string]any); has && !ok {
 			return nil, wrong(kind)

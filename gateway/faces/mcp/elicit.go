@@ -9,7 +9,6 @@ import (
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
-	"github.com/callgate/callgate/gateway/elicitation"
 	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/internal/mcp/wire"
 	"github.com/callgate/callgate/refusal"
@@ -159,9 +158,9 @@ func questionLine(id string, q tool.Question) ([]byte, error) {
 		return nil, err
 	}
 	switch q.Kind {
-	case elicitation.Form:
+	case tool.QuestionForm:
 		delete(params, "mode")
-	case elicitation.URL:
+	case tool.QuestionURL:
 		params["elicitationId"] = json.RawMessage(`"` + id + `"`)
 	}
 	return jsonrpc.Encode(jsonrpc.StringID(id), q.Method, params)

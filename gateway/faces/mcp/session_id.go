@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/callgate/callgate/gateway/elicitation"
 	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/internal/mcp/wire"
+	"github.com/callgate/callgate/tool"
 )
 
 // The parts of a session id: the version of its form, the kinds of questions that the client
@@ -52,7 +52,7 @@ func parseSessionID(h http.Header) (declared []string, f *rpcError) {
 	declared = strings.Split(parts[1], "+")
 	last := -1
 	for _, kind := range declared {
-		at := slices.Index(elicitation.Kinds(), kind)
+		at := slices.Index(tool.QuestionKinds(), kind)
 		if at <= last { // it is unknown, or not in the order in which ids are made
 			return nil, unknown
 		}
@@ -78,7 +78,7 @@ func (m *message) declaredKinds() []string {
 		return nil
 	}
 	if m.negotiatedRevision() != wire.Revision2025 { // forms are all that there was
-		declared = slices.DeleteFunc(declared, func(kind string) bool { return kind == elicitation.URL })
+		declared = slices.DeleteFunc(declared, func(kind string) bool { return kind == tool.QuestionURL })
 	}
 	return declared
 }
