@@ -334,7 +334,7 @@ func TestOXP15And16Parameters(t *testing.T) {
 }
 
 // executedCodes are the codes of calls that were made and have no result; two are of those that an agent has run itself.
-var executedCodes = []refusal.Code{refusal.ToolFailed, refusal.ToolUnavailable, refusal.AddressBlocked, refusal.OutcomeUnknown, refusal.ToolTimeout, refusal.InvalidResult, refusal.ResultTooLarge, refusal.Unjudged, refusal.ExecutedDiffers}
+var executedCodes = []refusal.Code{refusal.ToolFailed, refusal.ToolUnavailable, refusal.AddressBlocked, refusal.OutcomeUnknown, refusal.StepUpRequired, refusal.ToolTimeout, refusal.InvalidResult, refusal.ResultTooLarge, refusal.Unjudged, refusal.ExecutedDiffers}
 
 // TestOXP08And23ExecutionErrors: a tool that was called and has no result is 200.
 func TestOXP08And23ExecutionErrors(t *testing.T) {

@@ -108,7 +108,7 @@ func parameterErrors(fields members) map[string]string {
 // been: from its dispatch on a call has no other.
 func wasExecuted(code refusal.Code, stage refusal.Stage) bool {
 	switch code {
-	case refusal.StoreUnavailable, refusal.IdempotencyConflict:
+	case refusal.StoreUnavailable, refusal.IdempotencyConflict, refusal.CredentialUnavailable, refusal.CredentialExpired:
 		return false
 	}
 	return stage == refusal.Execute || stage == refusal.Wrap
