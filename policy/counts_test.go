@@ -80,7 +80,7 @@ func TestCountsOfMoreClassesThanAreKept(t *testing.T) {
 	}
 	p := mustLoad(t, strings.Join(rows, "\n"))
 	p.settled.limit = 7
-	const callers, each = 4, 500
+	const callers, each = 4, 2_000
 	made := make([][50]uint64, callers)
 	var running sync.WaitGroup
 	for w := range callers {
