@@ -340,3 +340,9 @@ func (d *Desk) Enough(a *approval.Approval, rule string) bool {
 	rules, people := d.kernel.Approvals()
 	return a.Enough(rule, rules, people, d.deps.Now())
 }
+
+// Yes returns how many people's approvals count for a rule now.
+func (d *Desk) Yes(a *approval.Approval, rule string) int {
+	rules, people := d.kernel.Approvals()
+	return a.Yes(rule, rules, people, d.deps.Now())
+}

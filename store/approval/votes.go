@@ -124,7 +124,16 @@ func (c *Call) counted(votes []Vote, rule Rule, people People, now time.Time) (y
 // the configuration does not have is never satisfied.
 func (a *Approval) Enough(name string, rules Rules, people People, now time.Time) bool {
 	rule, known := rules[name]
-	return known && rule.Approve > 0 && len(a.Call.counted(a.Votes, rule, people, now)) >= rule.Approve
+	return known && rule.Approve > 0 && a.Yes(name, rules, people, now) >= rule.Approve
+}
+
+// Yes returns how many people's approvals count for a rule now; 0 if there is no such rule.
+func (a *Approval) Yes(name string, rules Rules, people People, now time.Time) int {
+	rule, known := rules[name]
+	if !known {
+		return 0
+	}
+	return len(a.Call.counted(a.Votes, rule, people, now))
 }
 
 // State returns the state of the approval by the rules and the people of now.

@@ -161,13 +161,13 @@ for (const [vote, state] of [["yes", "approved"], ["no", "denied"]]) {
     await tab(page, `a[href="/console/approvals/${id}"]`);
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: "Decide" }).waitFor({ timeout: 120000 });
-    await tab(page, "textarea");
-    await page.keyboard.type("looked at it");
     // Enter in a field decides nothing.
     await tab(page, "#for");
     await page.keyboard.press("Enter");
     await page.waitForTimeout(300);
     assert.equal((await approval(id)).votes.length, 0);
+    await tab(page, "textarea");
+    await page.keyboard.type("looked at it");
     await tab(page, `button[value="${vote}"]`);
     await page.keyboard.press("Enter");
     await page.locator("#approval .tag", { hasText: state }).first().waitFor({ timeout: 120000 });

@@ -62,11 +62,12 @@ type ApprovalView struct {
 }
 
 // NeedView is how many people must say yes by a rule, as the configuration in force has it; 0:
-// it does not have the rule. Met says that enough did.
+// it does not have the rule. Met says that enough did; Yes counts them.
 type NeedView struct {
 	Rule   string `json:"rule"`
 	People int    `json:"approve"`
 	Met    bool   `json:"met"`
+	Yes    int    `json:"yes"`
 }
 
 // EndView is how an approval was ended: denied, withdrawn, revoked or expired.
@@ -86,6 +87,9 @@ type VoteView struct {
 	// Until is until when the vote counts, of a voter with a token.
 	Until time.Time `json:"until,omitzero"`
 }
+
+// shortArguments is how long the arguments in a list are that asks for short ones, in bytes: to be redacted, each is decoded.
+const shortArguments = 1024
 
 // ApprovalList is a page of approvals. Pages follow the order of ids; on a page, those that the caller may decide are
 // first, and of these the one that was asked for first.
@@ -134,7 +138,7 @@ func (s *Approvals) Endpoints() []Endpoint {
 	return []Endpoint{
 		{
 			Method: http.MethodGet, Path: "/v1/approvals", Summary: "Approvals that are kept, and whether the caller may decide them", Access: Approvers, Answer: ApprovalList{}, Serve: s.list,
-			Query: append([]Parameter{{Name: "state", Description: "waiting: only those that can still be decided or used"}, {Name: "rule", Description: "only those of a rule"}, {Name: "arguments", Description: "no: without the arguments, which may be long"}}, page...),
+			Query: append([]Parameter{{Name: "state", Description: "waiting: only those that can still be decided or used"}, {Name: "rule", Description: "only those of a rule"}, {Name: "arguments", Description: "no: without the arguments, which may be long; short: only those of 1,024 bytes at most"}}, page...),
 		},
 		{Method: http.MethodGet, Path: "/v1/approvals/{id}", Summary: "One approval", Access: Approvers, Answer: ApprovalView{}, Serve: s.one},
 		{Method: http.MethodPost, Path: "/v1/approvals/{id}", Summary: "Votes on a call", Access: Approvers, Body: VoteBody{}, Answer: ApprovalView{}, Serve: s.vote},
@@ -162,7 +166,7 @@ func (s *Approvals) list(r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	arguments, err := r.Choice("arguments", "no")
+	arguments, err := r.Choice("arguments", "no", "short")
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +179,7 @@ func (s *Approvals) list(r *Request) (any, error) {
 		answer.Next = found[limit-1].ID
 	}
 	for i := range found {
-		if arguments == "no" {
+		if arguments == "no" || arguments == "short" && len(found[i].Arguments) > shortArguments {
 			found[i].Arguments = nil
 		}
 		if r.Caller.seesRules(found[i].Rules) {
@@ -291,7 +295,7 @@ func (s *Approvals) view(c Caller, a *approval.Approval) ApprovalView {
 		v.Ended = &EndView{e.End, e.By, e.At, e.Reason}
 	}
 	for _, name := range a.Rules {
-		v.Needs = append(v.Needs, NeedView{name, rules.Needed(name), s.Desk.Enough(a, name)})
+		v.Needs = append(v.Needs, NeedView{name, rules.Needed(name), s.Desk.Enough(a, name), s.Desk.Yes(a, name)})
 		if hint := rules[name].Hint; hint != "" {
 			v.Hints = append(v.Hints, hint)
 		}

@@ -12,7 +12,7 @@ import (
 // TestOverviewShowsActivity: each chart has what was counted, in a picture, in words, and in the table.
 func TestOverviewShowsActivity(t *testing.T) {
 	f := newFixtureOf(t, nil, asking("Pays.", "look"))
-	if _, body := f.do(t, f.Client(), sent{path: "/console"}); !strings.Contains(body, "Nothing was judged in this time") || strings.Contains(body, "<rect") {
+	if _, body := f.do(t, f.Client(), sent{path: "/console"}); !strings.Contains(body, "Nothing was judged in this period") || strings.Contains(body, "<rect") {
 		t.Errorf("before anything was judged: %s", body)
 	}
 	f.ask(t, gateway.Request{}, `{"amount":1}`)

@@ -42,7 +42,7 @@ type agentData struct {
 type agentPlace struct {
 	Workspace, Project string
 	Tools              []agentTool
-	Never              int // tools that it may not use there
+	Never              []string // tools that it may not use there
 }
 
 type agentTool struct {
@@ -92,7 +92,7 @@ func (c *Console) addTools(r *request, data *agentData) *refusal.Error {
 		for j := range list.Tools {
 			t := &list.Tools[j]
 			if t.Reach[i] == reachNever {
-				place.Never++
+				place.Never = append(place.Never, t.Name)
 				continue
 			}
 			place.Tools = append(place.Tools, agentTool{t.Name, t.Version, t.Reach[i], t.Quarantined})

@@ -32,7 +32,7 @@ func TestAgentPage(t *testing.T) {
 		has, lack []string
 	}{
 		"Analyst":  {200, []string{analysts, ">always<", "web.search", "8 of 9 left", "7/s", "acme/alpha", "agent=Analyst"}, []string{interns, "3/s", "too eager"}},
-		"Intern":   {200, []string{interns, "the policy allows it none", "1 other tools", "5 of 5 left", "too eager"}, []string{analysts, "7/s"}},
+		"Intern":   {200, []string{interns, "the policy allows it none", "1 other tool is denied here: web.search", "5 of 5 left", "too eager"}, []string{analysts, "7/s"}},
 		"Gone/<b>": {200, []string{"call_gone", "Gone/&lt;b&gt;", "No project and no principal"}, []string{"<b>", "What it may do", "too eager"}},
 		"nobody":   {404, []string{"has such an agent", `href="/console/tools"`}, nil},
 	} {
@@ -130,7 +130,7 @@ func TestApprovalsInOrder(t *testing.T) {
 		if !strings.Contains(body, ">60<") {
 			t.Errorf("the navigation does not say how many wait: %s", body)
 		}
-		for _, part := range strings.Split(body, `class="tag wait" href="/console/approvals/`)[1:] {
+		for _, part := range strings.Split(body, `class="row" href="/console/approvals/`)[1:] {
 			id, _, _ := strings.Cut(part, `"`)
 			got = append(got, id)
 		}

@@ -46,7 +46,7 @@ func (c *Console) approvals(w http.ResponseWriter, r *request) *refusal.Error {
 		query.Del("state")
 	}
 	list, refused := ask[admin.ApprovalList](c, r, admin.Ask{
-		Method: http.MethodGet, Path: "/v1/approvals", Query: url.Values{"state": query["state"], "rule": query["rule"], "after": query["after"], "limit": {strconv.Itoa(maxSorted)}, "arguments": {"no"}},
+		Method: http.MethodGet, Path: "/v1/approvals", Query: url.Values{"state": query["state"], "rule": query["rule"], "after": query["after"], "limit": {strconv.Itoa(maxSorted)}, "arguments": {"short"}},
 	})
 	if refused != nil {
 		return refused
@@ -120,7 +120,7 @@ func (c *Console) showApproval(w http.ResponseWriter, r *request, problem *refus
 	if problem != nil {
 		status, live = problem.Status(), "" // fetching it again would fetch another page
 	}
-	c.show(w, r, status, "approval", page{Title: "Approval " + found.ID, Live: live, Data: approvalData{found, problem}, Form: form})
+	c.show(w, r, status, "approval", page{Title: found.Tool + ", requested by " + found.Agent, Live: live, Data: approvalData{found, problem}, Form: form})
 	return nil
 }
 

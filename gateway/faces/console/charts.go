@@ -127,7 +127,7 @@ func chartsOf(a *admin.Activity) []chart {
 			{legend{"ok", "p50", micros(a.Total.Ran.P50)}, values(func(i *admin.Interval) int64 { return i.Ran.P50 })},
 		}, false, micros))
 	}
-	charts = append(charts, drawn("Latency of judging", a, []series{
+	charts = append(charts, drawn("Decision time", a, []series{
 		{legend{"plain", "p95", micros(a.Total.Judged.P95)}, values(func(i *admin.Interval) int64 { return i.Judged.P95 })},
 		{legend{"ok", "p50", micros(a.Total.Judged.P50)}, values(func(i *admin.Interval) int64 { return i.Judged.P50 })},
 	}, false, micros))

@@ -37,6 +37,7 @@ func (c *Console) functions() template.FuncMap {
 		"cut":       cut,
 		"indent":    indent,
 		"brief":     brief,
+		"short":     short,
 		"member":    func(raw json.RawMessage) string { return brief(indent(raw)) },
 		"link":      link,
 		"marked":    marked,
@@ -83,6 +84,17 @@ func brief(s string) string {
 		return s
 	}
 	return fmt.Sprintf("%s ... (%d bytes in all)", strings.ToValidUTF8(s[:maxBrief], ""), len(s))
+}
+
+// maxShort is how many bytes of its arguments a row of the approvals shows.
+const maxShort = 160
+
+// short returns the beginning of arguments, on one line.
+func short(raw json.RawMessage) string {
+	if len(raw) <= maxShort {
+		return string(raw)
+	}
+	return strings.ToValidUTF8(string(raw[:maxShort]), "") + " ..."
 }
 
 // indent returns JSON with a line for each member; a text that is none as it is.
@@ -240,7 +252,7 @@ func sortedCounts[K ~string](of map[K]int) []count {
 	return list
 }
 
-// stageView is a stage of the strip: passed, refused or not run.
+// stageView is a stage of the strip: passed, refused, asked or not run.
 type stageView struct {
 	Name, State string
 	Micros      int64
@@ -259,11 +271,12 @@ func stagesOf(c admin.Case) []stageView {
 		took[s.Stage] = s.Micros
 	}
 	var failed refusal.Stage
-	ended, isText := false, false
+	ended, isText, asked := false, false, false
 	for i := range c.Records {
 		if r := &c.Records[i]; r.Stage != "" {
 			failed = r.Stage
 		}
+		asked = asked || c.Records[i].Code == refusal.ApprovalRequired
 		ended = ended || c.Records[i].Event == audit.Ending
 		isText = isText || c.Records[i].Verdict == audit.Text
 	}
@@ -278,9 +291,12 @@ func stagesOf(c admin.Case) []stageView {
 		}
 		if stage == failed {
 			state = "refused"
+			if asked {
+				state = wordAsked
+			}
 		}
 		list = append(list, stageView{string(stage), state, took[stage]})
-		if state == "refused" {
+		if state == "refused" || state == wordAsked {
 			state = "not run"
 		}
 	}

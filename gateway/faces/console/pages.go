@@ -9,6 +9,7 @@ import (
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/faces/admin"
+	"github.com/callgate/callgate/policy/lab"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -152,6 +153,7 @@ type policyData struct {
 	Policy    admin.Policy
 	Place     string // workspace/project that is taken for none
 	Names     names
+	Candidate bool // there is one, or one that does not load
 	Explained *admin.Explained
 	Problem   *refusal.Error // of the question
 }
@@ -165,7 +167,11 @@ func (c *Console) policy(w http.ResponseWriter, r *request) *refusal.Error {
 	if refused != nil {
 		return refused
 	}
-	data := policyData{Policy: rows, Place: config.DefaultProject, Names: namesOf(&config)}
+	candidate, refused := ask[lab.CandidateReport](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/candidate"})
+	if refused != nil {
+		return refused
+	}
+	data := policyData{Policy: rows, Place: config.DefaultProject, Names: namesOf(&config), Candidate: candidate.Active || candidate.Fault != ""}
 	values := selected(r, "agent", "tool", "project", "arguments")
 	if len(values) > 0 {
 		body := admin.ExplainRequest{Agent: values.Get("agent"), Tool: values.Get("tool"), Project: values.Get("project")}

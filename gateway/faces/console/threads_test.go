@@ -23,7 +23,7 @@ func TestThreadPages(t *testing.T) {
 		t.Helper()
 		return f.do(t, f.browser(t), sent{path: path, header: bearer(who)})
 	}
-	if _, body := get("/console/threads", "ops"); !strings.Contains(body, "No thread has done anything") {
+	if _, body := get("/console/threads", "ops"); !strings.Contains(body, "No thread has been counted yet") {
 		t.Errorf("at first: %s", body)
 	}
 	terms, used, err := f.kernel.Config().Terms()

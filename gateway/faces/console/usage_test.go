@@ -27,7 +27,7 @@ func TestLimitsAndRunning(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string][]string{
-		"/console/limits":            {"spent", "tools.web.search", "1/h", "default.concurrency", ">9<", ">10<", ">256<", `href="/console/tools/web.search"`},
+		"/console/limits":            {"0 of 1 left", "tools.web.search", "1/h", "default.concurrency", "9 of 10 left", ">256<", `href="/console/tools/web.search"`},
 		"/console/limits?kind=slots": {"calls of an agent at the same time", "default.concurrency"},
 		"/console/running":           {"running", "ada", "acme/alpha", `href="/console/calls/call_x"`, `href="/console/tools/web.search"`},
 	} {

@@ -24,6 +24,7 @@
       if (t.textContent !== words) t.textContent = words;
     }
   }, 5000);
+  const filled = (part) => [...part.querySelectorAll("input, textarea")].some((field) => field.value !== field.defaultValue);
   async function refresh() {
     if (busy || paused || document.hidden) { again = true; return; }
     const began = performance.now();
@@ -36,7 +37,7 @@
       const page = new DOMParser().parseFromString(policy.createHTML(await answer.text()), "text/html");
       for (const old of document.querySelectorAll("[data-live]")) {
         const part = page.getElementById(old.id);
-        if (part && !old.contains(document.activeElement) && old.outerHTML !== part.outerHTML) old.replaceWith(document.adoptNode(part));
+        if (part && !old.contains(document.activeElement) && !filled(old) && old.outerHTML !== part.outerHTML) old.replaceWith(document.adoptNode(part));
       }
       say("Live: updated " + new Date().toISOString().slice(11, 19) + " UTC");
     } catch {
