@@ -59,9 +59,11 @@ func TestAgentPage(t *testing.T) {
 // TestFind: an id leads to its page, a name to that of its tool or agent, and nothing to a page that is not there.
 func TestFind(t *testing.T) {
 	f := newFixtureOf(t, staff{}, asking("Pays.", "look"))
-	call := f.judge("Analyst", `text`)
+	judged := f.kernel.Judge(t.Context(), gateway.Request{Credential: "bot", Inputs: []gateway.Input{{Completion: []byte("text")}}})
+	judged.Release()
+	call := judged.Reports[0].CallID
 	asks := f.ask(t, gateway.Request{Credential: "bot"}, `{"amount":1}`)
-	record := audit.Record{Time: time.Now(), Event: audit.Decision, Mode: audit.Call, Verdict: audit.Text, CallID: "toolu_1", Agent: "Analyst"}
+	record := audit.Record{Time: time.Now(), Event: audit.Decision, Mode: audit.Call, Verdict: audit.Text, CallID: "toolu_1", TraceID: strings.Repeat("ab", 16), Agent: "Analyst"}
 	if err := f.log.Append(context.Background(), record); err != nil {
 		t.Fatal(err)
 	}
@@ -71,14 +73,20 @@ func TestFind(t *testing.T) {
 	}
 	for id, want := range map[string]string{
 		call: "/console/calls/" + call, " " + asks + "\n": "/console/approvals/" + asks, "toolu_1": "/console/calls/toolu_1",
+		strings.ToLower(call): "/console/calls/" + call, call[:14] + "\u2026": "/console/calls/" + call, strings.ToLower(asks[:14]): "/console/approvals/" + asks,
+		"CALL": "/console/calls?id=CALL", "Toolu": "/console/calls/toolu_1", strings.Repeat("AB", 16): "/console/calls/toolu_1",
 		"Analyst": "/console/agents/Analyst", "web.search": "/console/tools/web.search", "stop_x": "/console/stops", "grant_x": "/console/approvals", "": "/console/calls", "..": "/console/calls",
 	} {
 		if status, path := find("ops", id); status != http.StatusSeeOther || path != want {
 			t.Errorf("%q: %d %s, expected %s", id, status, path, want)
 		}
 	}
-	if status, _ := find("ops", "nothing"); status != http.StatusNotFound {
-		t.Errorf("what is not there: %d", status)
+	answer, body := f.do(t, f.Client(), sent{path: "/console/find?id=nothing", header: bearer("ops")})
+	if answer.StatusCode != http.StatusNotFound || !strings.Contains(body, "No match for nothing") {
+		t.Errorf("what is not there: %d %s", answer.StatusCode, body)
+	}
+	if _, body := f.do(t, f.Client(), sent{path: "/console/calls?id=CALL", header: bearer("ops")}); !strings.Contains(body, call) || !strings.Contains(body, asks) || strings.Contains(body, "toolu_1") {
+		t.Errorf("the calls whose id begins so: %s", body)
 	}
 	// Those who are no operators learn of approvals that are theirs, and of nothing else.
 	for who, want := range map[string]map[string]int{"ada": {asks: 303, call: 404, "Analyst": 404}, "other": {asks: 404}, "nothing": {asks: 403}} {

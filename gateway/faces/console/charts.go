@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway/faces/admin"
+	"github.com/callgate/callgate/refusal"
 )
 
 // The coordinates of a chart; a page stretches it.
@@ -146,7 +147,11 @@ func codeSeries(a *admin.Activity) (list []series) {
 	rest := series{legend: legend{"plain", "other codes", ""}, values: make([]int64, len(a.Intervals))}
 	others := 0
 	for i, code := range own {
-		list = append(list, series{legend{fmt.Sprint("c", i), code.Name, fmt.Sprint(code.N)}, make([]int64, len(a.Intervals))})
+		class := fmt.Sprint("c", i)
+		if code.Name == string(refusal.ApprovalRequired) {
+			class = "wait" // as wherever people are asked
+		}
+		list = append(list, series{legend{class, code.Name, fmt.Sprint(code.N)}, make([]int64, len(a.Intervals))})
 	}
 	for i := range a.Intervals {
 		for code, n := range a.Intervals[i].Codes {

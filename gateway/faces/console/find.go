@@ -12,8 +12,12 @@ import (
 
 // find leads to the page of what has an id or a name.
 func (c *Console) find(w http.ResponseWriter, r *request) *refusal.Error {
-	id := strings.TrimSpace(r.URL.Query().Get("id"))
+	id := strings.TrimRight(strings.TrimSpace(r.URL.Query().Get("id")), "\u2026") // tables cut ids so
 	path, refused := c.pageOf(r, id)
+	if refused != nil && refused.Code == refusal.NotFound {
+		c.show(w, r, refused.Status(), "problem", page{Title: "No match for " + cut(id), Data: refused})
+		return nil
+	}
 	if refused != nil {
 		return refused
 	}
@@ -31,9 +35,9 @@ func (c *Console) pageOf(r *request, id string) (string, *refusal.Error) {
 	switch {
 	case strings.Trim(id, ".") == "":
 		return "/console/calls", nil
-	case strings.HasPrefix(id, "stop_"):
+	case strings.HasPrefix(strings.ToLower(id), "stop_"):
 		return "/console/stops", nil
-	case strings.HasPrefix(id, "grant_"):
+	case strings.HasPrefix(strings.ToLower(id), "grant_"):
 		return "/console/approvals", nil
 	}
 	found, refused := ask[admin.ApprovalView](c, r, one("/v1/approvals/{id}", "id"))
@@ -42,9 +46,6 @@ func (c *Console) pageOf(r *request, id string) (string, *refusal.Error) {
 		return "/console/approvals/" + escaped, nil
 	case !r.caller.Operator:
 		return "", refused
-	}
-	if strings.HasPrefix(id, "call_") {
-		return "/console/calls/" + escaped, nil
 	}
 	config, refused := ask[admin.Configuration](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/config"})
 	switch {
@@ -58,9 +59,42 @@ func (c *Console) pageOf(r *request, id string) (string, *refusal.Error) {
 	if _, refused := ask[admin.Thread](c, r, one("/v1/threads/{id}", "id")); refused == nil {
 		return "/console/threads/" + escaped, nil
 	}
-	// Hooks and model faces take ids of the caller's own.
-	if _, refused := ask[admin.Case](c, r, one("/v1/decisions/{call_id}", "call_id")); refused == nil {
+	exact, refused := ask[admin.Case](c, r, one("/v1/decisions/{call_id}", "call_id"))
+	if refused != nil && refused.Code != refusal.NotFound {
+		return "", refused
+	}
+	if refused == nil && (len(exact.Records) > 0 || exact.Refusal != nil) {
 		return "/console/calls/" + escaped, nil
 	}
-	return "", refusal.New(refusal.NotFound, "Nothing here has this id or name: no call in the log of this gateway, no approval or thread that is kept, and no tool or agent of the configuration.")
+	path, unread := c.beginningWith(r, id)
+	switch {
+	case path != "" || unread != nil:
+		return path, unread
+	case refused == nil: // the log goes on
+		return "/console/calls/" + escaped, nil
+	}
+	return "", refusal.New(refusal.NotFound, "Nothing here has this id or name, or begins with it: no call in the log of this gateway, no approval or thread that is kept, and no tool or agent of the configuration.")
+}
+
+// beginningWith is the page of the one call or thread whose id begins so, in any case, or whose trace has the id;
+// the calls, where several do; empty, where none does.
+func (c *Console) beginningWith(r *request, id string) (string, *refusal.Error) {
+	calls, refused := ask[admin.Decisions](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/decisions", Query: url.Values{"id": {id}, "limit": {"2"}}})
+	switch list := calls.Decisions; {
+	case refused != nil:
+		return "", refused
+	case len(list) > 1:
+		return link("/console/calls", "id", id), nil
+	case len(list) == 1 && list[0].CallID != id:
+		return c.pageOf(r, list[0].CallID)
+	}
+	threads, refused := ask[admin.ThreadList](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/threads", Query: url.Values{"limit": {"500"}}})
+	if refused != nil {
+		return "", refused
+	}
+	found := slices.DeleteFunc(threads.Threads, func(t admin.Thread) bool { return !strings.HasPrefix(t.ID, strings.ToLower(id)) })
+	if len(found) == 1 {
+		return "/console/threads/" + url.PathEscape(found[0].ID), nil
+	}
+	return "", nil
 }

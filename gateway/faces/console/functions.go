@@ -7,7 +7,9 @@ import (
 	"html/template"
 	"maps"
 	"net/url"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -38,6 +40,8 @@ func (c *Console) functions() template.FuncMap {
 		"indent":    indent,
 		"brief":     brief,
 		"short":     short,
+		"allowing":  allowing,
+		"rowpath":   rowPath,
 		"member":    func(raw json.RawMessage) string { return brief(indent(raw)) },
 		"link":      link,
 		"marked":    marked,
@@ -59,6 +63,33 @@ func (c *Console) functions() template.FuncMap {
 		"kinds":     admin.LimitKinds,
 		"millis":    func(n int64) string { return time.Duration(n * int64(time.Millisecond)).Round(roundingOf(n)).String() },
 	}
+}
+
+// plainName is a name that means itself alone in a row of a policy.
+var plainName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
+
+// allowing is the row that would allow a call that no row matches, and a comment where a name could mean more
+// than itself: a model may call a tool "*". It is empty where another row denies the call.
+func allowing(e *admin.Explained) string {
+	if e.Allowed || e.Row != nil {
+		return ""
+	}
+	for _, name := range []string{e.Agent, e.Workspace, e.Project, e.Tool} {
+		if !plainName.MatchString(name) {
+			return "# A name of this call is not a plain one: write its row by hand."
+		}
+	}
+	return fmt.Sprintf("p, %s, %s/%s, %s, , allow", e.Agent, e.Workspace, e.Project, e.Tool)
+}
+
+// rowPath leads to a row on the page of the policy, which begins some rows before it.
+func rowPath(line int) string {
+	const before = 10
+	path := "/console/policy"
+	if line > before {
+		path = link(path, "after", strconv.Itoa(line-before))
+	}
+	return fmt.Sprintf("%s#line-%d", path, line)
 }
 
 // labelled is a table of decisions and its name.

@@ -69,7 +69,7 @@ type callsData struct {
 }
 
 func (c *Console) calls(w http.ResponseWriter, r *request) *refusal.Error {
-	query := selected(r, "agent", "tool", "code", "project", "verdict", "since", "ledger", "before")
+	query := selected(r, "agent", "tool", "code", "project", "verdict", "since", "ledger", "id", "before")
 	config, problem := ask[admin.Configuration](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/config"})
 	if problem != nil {
 		return problem
