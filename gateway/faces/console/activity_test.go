@@ -25,7 +25,7 @@ func TestOverviewShowsActivity(t *testing.T) {
 	for _, span := range []string{"", "?span=15m", "?span=24h"} {
 		answer, body := f.do(t, f.Client(), sent{path: "/console" + span})
 		for _, want := range []string{
-			"1 text, 0 allowed, 1 asked, 3 refused. The highest is 5 at", "3 unknown_tool, 1 approval_required. The highest is 4 at", "1234 tokens.", "5.00 CHF",
+			"1 text, 0 allowed, 1 asked, 3 refused. The highest is 5 at", "3 unknown_tool, 1 approval_required. The highest is 4 at", "1234 tokens.", "5.00 CHF", "<span> 3 times</span>", "Of the last 3 refusals", "<b>3</b> <a href=\"/console/agents/Analyst\">Analyst</a> &rarr; nothing",
 			`<rect class="no"`, `<rect class="hit"`, "<td data-label=\"Codes\">unknown_tool 3 approval_required 1 </td>", "1 text, 1 asked, 3 refused</title>",
 		} {
 			if answer.StatusCode != 200 || !strings.Contains(body, want) {

@@ -126,11 +126,18 @@ func shapesOf(t *testing.T, texts []string) map[string][]string {
 // is JSON in which nothing hides, whatever models, callers and tools have written.
 func TestInjectionsAreInert(t *testing.T) {
 	texts := injections(t)
-	plain := func(text string) map[string][]string { return shapesOf(t, slices.Repeat([]string{text}, perBatch)) }
+	// The overview has one row for refusals that are alike, so each text is another.
+	distinct := func(text string, n int) (list []string) {
+		for i := range n {
+			list = append(list, fmt.Sprint(text, " ", i))
+		}
+		return list
+	}
+	plain := func(text string) map[string][]string { return shapesOf(t, distinct(text, perBatch)) }
 	// The policy has more to say of a name that an agent could have.
 	want, impossible := plain("harmless text"), plain("harm * less")
 	for batch := range slices.Chunk(texts, perBatch) {
-		padded := append(slices.Clone(batch), slices.Repeat([]string{"harmless text"}, perBatch-len(batch))...)
+		padded := append(slices.Clone(batch), distinct("harmless text", perBatch-len(batch))...)
 		got := shapesOf(t, padded)
 		for name, list := range want {
 			if !slices.Equal(got[name], list) && !slices.Equal(got[name], impossible[name]) {

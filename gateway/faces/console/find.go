@@ -63,7 +63,7 @@ func (c *Console) pageOf(r *request, id string) (string, *refusal.Error) {
 	if refused != nil && refused.Code != refusal.NotFound {
 		return "", refused
 	}
-	if refused == nil && (len(exact.Records) > 0 || exact.Refusal != nil) {
+	if refused == nil && (len(exact.Records) > 0 || len(exact.Stages) > 0) {
 		return "/console/calls/" + escaped, nil
 	}
 	path, unread := c.beginningWith(r, id)

@@ -54,7 +54,7 @@ func (c *Console) functions() template.FuncMap {
 		"busy":      busy,
 		"stages":    stagesOf,
 		"reach":     func(t admin.Tool, i int) string { return t.Reach[i] },
-		"labelled":  func(label string, list []admin.Decision) labelled { return labelled{label, list} },
+		"labelled":  func(label string, list []admin.Decision) labelled { return labelled{label, list, nil} },
 		"markedat":  func(text string, offset int) marks { return marked(text, &offset) },
 		"within":    strings.HasPrefix,
 		"state":     stateOf,
@@ -96,6 +96,15 @@ func rowPath(line int) string {
 type labelled struct {
 	Label     string
 	Decisions []admin.Decision
+	counts    []int // how often each was made; nil: once
+}
+
+// Times is how often a decision was made, where that is more than once; else 0.
+func (l labelled) Times(i int) int {
+	if i >= len(l.counts) || l.counts[i] == 1 {
+		return 0
+	}
+	return l.counts[i]
 }
 
 // cut shortens a text and says how long it was.

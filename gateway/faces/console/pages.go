@@ -4,6 +4,8 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/callgate/callgate/audit"
@@ -29,11 +31,13 @@ func selected(r *request, names ...string) url.Values {
 
 // overviewData is the state of the gateway, its last refusals, and what waits for people.
 type overviewData struct {
-	Status    admin.Status
-	Activity  admin.Activity
-	Charts    []chart
-	Decisions admin.Decisions
-	Waiting   waiting
+	Status   admin.Status
+	Activity admin.Activity
+	Charts   []chart
+	Refused  labelled // the last refusals
+	Most     []refusedOf
+	Counted  int // refusals of which Most are
+	Waiting  waiting
 }
 
 func (c *Console) overview(w http.ResponseWriter, r *request) *refusal.Error {
@@ -49,12 +53,57 @@ func (c *Console) overview(w http.ResponseWriter, r *request) *refusal.Error {
 	if refused != nil {
 		return refused
 	}
-	last, refused := ask[admin.Decisions](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/decisions", Query: url.Values{"limit": {"12"}, "verdict": {"refused"}, "asked": {"no"}}})
+	last, refused := ask[admin.Decisions](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/decisions", Query: url.Values{"limit": {strconv.Itoa(countedRefusals)}, "verdict": {"refused"}, "asked": {"no"}}})
 	if refused != nil {
 		return refused
 	}
-	c.show(w, r, http.StatusOK, "overview", page{Title: "Overview", Live: "decisions config standing approvals", Data: overviewData{status, activity, chartsOf(&activity), last, c.countWaiting(r)}})
+	c.show(w, r, http.StatusOK, "overview", page{Title: "Overview", Live: "decisions config standing approvals", Data: overviewData{status, activity, chartsOf(&activity), repeated(last.Decisions), mostRefused(last.Decisions), len(last.Decisions), c.countWaiting(r)}})
 	return nil
+}
+
+// The overview counts so many of the last refusals, and shows so many rows of them.
+const (
+	countedRefusals = 100
+	shownRefusals   = 12
+	shownMost       = 10
+)
+
+// refusedOf is how often an agent was refused a tool.
+type refusedOf struct {
+	Agent, Tool string
+	N           int
+}
+
+// mostRefused are the agents and tools that were refused most often, the most frequent first.
+func mostRefused(list []admin.Decision) (most []refusedOf) {
+	for i := range list {
+		d := &list[i]
+		at := slices.IndexFunc(most, func(m refusedOf) bool { return m.Agent == d.Agent && m.Tool == d.Tool })
+		if at < 0 {
+			at, most = len(most), append(most, refusedOf{d.Agent, d.Tool, 0})
+		}
+		most[at].N++
+	}
+	slices.SortStableFunc(most, func(a, b refusedOf) int { return b.N - a.N })
+	return most[:min(len(most), shownMost)]
+}
+
+// repeated are the last refusals, with those alike in one row, that of the last.
+func repeated(list []admin.Decision) labelled {
+	rows := labelled{Label: "Last refusals"}
+	for i := range list {
+		d := &list[i]
+		at := slices.IndexFunc(rows.Decisions, func(o admin.Decision) bool {
+			return o.Agent == d.Agent && o.Principal == d.Principal && o.Tool == d.Tool && o.Code == d.Code && o.Stage == d.Stage && o.Workspace == d.Workspace && o.Project == d.Project
+		})
+		switch {
+		case at >= 0:
+			rows.counts[at]++
+		case len(rows.Decisions) < shownRefusals:
+			rows.Decisions, rows.counts = append(rows.Decisions, *d), append(rows.counts, 1)
+		}
+	}
+	return rows
 }
 
 // verdictWords are the verdicts as pages call them, each with what it is in the API.
