@@ -105,6 +105,7 @@ func TestAgentHookShell(t *testing.T) {
 		asked, _ := io.ReadAll(r.Body)
 		switch string(asked) {
 		case "permit":
+			w.Header().Set(server.HeaderCallID, "call_1")
 			fmt.Fprint(w, `{}`)
 		case "deny":
 			fmt.Fprint(w, denial)
