@@ -151,7 +151,7 @@ func TestSN56Texts(t *testing.T) {
 	c := facetest.Config(t, map[string]string{
 		"callgate.yaml": "registry: {files: [tools.yaml]}\nhooks: hooks.yaml\n",
 		"hooks.yaml":    "hooks: [{name: texts, at: [text], patterns: [secrets]}, {name: calls, at: [call], patterns: [secrets]}]\n",
-		"policy.csv":    "p, Analyst, *, acts, , allow\n",
+		"policy.csv":    "p, Analyst, *, acts, , allow\np, Analyst, *, acts, thread.calls('acts') > 1, deny\n",
 		"tools.yaml":    "tools: [{name: acts, input_schema: {type: object, properties: {id: {type: string}, path: {type: string, x-boundary: path}}}, run: {type: mcp, url: \"https://a.example\", tool: acts}}]\n",
 	})
 	prose := gateway.Input{Completion: []byte("say " + token), TextOnly: true}
@@ -161,13 +161,16 @@ func TestSN56Texts(t *testing.T) {
 		want   string // code of the refusal, and the hook that its message names
 		by     string
 	}{
-		"a text":                       {[]gateway.Input{prose}, "hook_denied", "hook texts"},
-		"a text beside a call outside": {[]gateway.Input{prose, call(`{"path":"/outside"}`)}, "boundary_violation", ""},
-		"a text beside a denied call":  {[]gateway.Input{prose, call(`{"id":"` + token + `"}`)}, "hook_denied", "hook texts"},
-		"a denied call":                {[]gateway.Input{call(`{"id":"` + token + `"}`)}, "hook_denied", "hook calls"},
+		"a text":                            {[]gateway.Input{prose}, "hook_denied", "hook texts"},
+		"a text beside a call outside":      {[]gateway.Input{prose, call(`{"path":"/outside"}`)}, "boundary_violation", ""},
+		"a text beside a denied call":       {[]gateway.Input{prose, call(`{"id":"` + token + `"}`)}, "hook_denied", "hook texts"},
+		"a denied call":                     {[]gateway.Input{call(`{"id":"` + token + `"}`)}, "hook_denied", "hook calls"},
+		"a text beside a call denied since": {[]gateway.Input{prose, call(`{}`)}, "permission_denied", ""},
 	} {
-		k := kernelOf(t, hookConfig(c), calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}}, Engine: &engine{}, Store: store.NewMemory(time.Now)})
-		r := admit(t, k, gateway.Request{}).Judge(context.Background(), gateway.ModeEnforce, row.inputs...).Refusal()
+		s := hookConfig(c)
+		ledger := newKeptCalls(t, s, row.want == "permission_denied")
+		k := kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Ledger: ledger}, Engine: &engine{}, Store: store.NewMemory(time.Now)})
+		r := admit(t, k, gateway.Request{Thread: "t"}).Judge(context.Background(), gateway.ModeEnforce, row.inputs...).Refusal()
 		if r == nil || string(r.Code) != row.want || !strings.Contains(r.Message, row.by) {
 			t.Errorf("%s: %+v", name, r)
 		}

@@ -117,6 +117,8 @@ type past struct {
 	moved   bool // conditions were evaluated again
 	// old says that conditions have only read what the ledger has known last: others may have changed it.
 	old bool
+	// reread says that it was read again since.
+	reread bool
 
 	// Room for those of the ledger, for a first call, and for what it adds.
 	reading, reserving deadline.Context
@@ -246,12 +248,32 @@ func (p *past) readLatest(ctx context.Context, k *Kernel, but *Call) error {
 	if err := p.read(ctx, k, true); err != nil {
 		return err
 	}
+	p.reread = true
 	for _, other := range p.calls {
 		if other != but && !other.settled && other.permitAgain(ctx, p.kept) != nil {
 			p.stale = true // it is refused at the reservation
 		}
 	}
 	return nil
+}
+
+// mayBeOld reports whether a call was permitted by a past that others may have changed since, and hooks are to come: one that denies
+// would say so in the place of the policy, and is not to see a call that the policy denies.
+func mayBeOld(c *Call) bool {
+	return c.past != nil && !c.settled && (c.judgement.past.old || c.judgement.past.reread) && (hasCallHooks(c) || hasTextHooks(c))
+}
+
+// checkLatest is what the policy says of the call by the past as it is now.
+func checkLatest(ctx context.Context, c *Call) error {
+	p := c.judgement.past
+	if err := p.readLatest(ctx, c.kernel, c); err != nil {
+		return err
+	}
+	err := c.permitAgain(ctx, p.kept)
+	if c.past.asksAnew { // they are asked behind the hooks
+		c.past.asksAnew, err = false, nil
+	}
+	return err
 }
 
 // count finds what the call adds at a time.

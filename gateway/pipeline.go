@@ -64,6 +64,7 @@ var (
 		{stage: refusal.Workspace, run: checkWorkspace},
 		{stage: refusal.Project, run: checkProject},
 		{stage: refusal.Project, run: checkBoundary, arguments: true},
+		{stage: refusal.Permission, run: checkLatest, takes: true, waits: true, applies: mayBeOld},
 		{stage: refusal.Approval, run: checkText, takes: true, waits: true, applies: hasTextHooks, texts: true},
 		{stage: refusal.Approval, run: checkHooks, takes: true, waits: true, applies: hasCallHooks},
 		{stage: refusal.Approval, run: checkApproval, takes: true, waits: true, applies: asksForApproval},

@@ -49,6 +49,7 @@ type attempt struct {
 	closedProject              bool
 	outside                    bool
 	threadless                 bool // the request names no thread
+	deniedSince                bool // the policy denies it by what another gateway has done since it was permitted
 	pastAway, threadsFull      bool // of the ledger
 	hooked                     bool // an argument has what a hook denies
 	asked                      bool // by a row of the policy
@@ -91,7 +92,7 @@ func orderConfigs(t testing.TB) map[bool]*configs.Config {
 	for _, denied := range []bool{false, true} {
 		files := orderFiles(denied)
 		c := *facetest.Config(t, files)
-		asking := files["policy.csv"] + `p, Analyst, *, acts, "has(args.note) && args.note == 'count' && thread.calls('acts') > 0", deny` + "\n" + `p, Analyst, *, acts, "has(args.note) && args.note == 'ask'", ask:board` +
+		asking := files["policy.csv"] + `p, Analyst, *, acts, "args.amount < 100 && thread.calls('acts') > 1", deny` + "\n" + `p, Analyst, *, acts, "has(args.note) && args.note == 'ask'", ask:board` +
 			"\np, Analyst, *, acts, args.amount > 100, deny\n# end\n" // a row that asks permits too
 		loaded, _, err := policy.Load(policy.Source{File: "policy.csv", Data: []byte(asking)}, nil, nil)
 		if err != nil {
@@ -194,15 +195,37 @@ func (s *boundedName) Dispatch(ctx context.Context, id string, task store.Task) 
 type keptCalls struct {
 	gateway.Ledger // of nothing else
 	away, full     bool
+	terms          *history.Terms
+	before         history.Adds // by a call of another gateway, of which only the latest past tells
 	kept           int
 }
 
-func (l *keptCalls) Past(context.Context, store.ThreadKeys, bool) (history.Past, error) {
+// newKeptCalls is the ledger of a configuration, for which another gateway may have made a call of acts since it was read.
+func newKeptCalls(t testing.TB, s *gateway.Config, behind bool) *keptCalls {
+	t.Helper()
+	terms, _, err := s.Terms()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &keptCalls{terms: terms}
+	if behind {
+		if l.before, err = terms.Adds("acts", nil, nil, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return l
+}
+
+func (l *keptCalls) Past(_ context.Context, _ store.ThreadKeys, latest bool) (history.Past, error) {
 	if l.away {
 		return history.Past{}, errors.New("the ledger is away")
 	}
 	now := time.Now()
-	return history.Past{Thread: history.Begin(now), Caller: history.Begin(now), Now: now}, nil
+	past := history.Past{Thread: history.Begin(now), Caller: history.Begin(now), Keeping: (*history.Keeping)(nil).With("", l.terms, time.Time{}), Now: now}
+	if past.Old = !latest; latest {
+		past.Thread = past.Thread.Apply(l.before, false)
+	}
+	return past, nil
 }
 
 func (l *keptCalls) Reserve(ctx context.Context, of store.ThreadKeys, decide func(history.Past) ([]history.Adds, error)) (all []store.Reserved, err error) {
@@ -238,7 +261,7 @@ type world struct {
 // meet builds the world of an attempt.
 func (a attempt) meet(t testing.TB, of map[bool]*configs.Config) *world {
 	t.Helper()
-	w := &world{attempt: a, journal: &journal{}, store: &boundedName{Memory: store.NewMemory(time.Now), away: a.storeAway}, limits: newLimits(t), ledger: &keptCalls{away: a.pastAway, full: a.threadsFull}}
+	w := &world{attempt: a, journal: &journal{}, store: &boundedName{Memory: store.NewMemory(time.Now), away: a.storeAway}, limits: newLimits(t)}
 	w.engine = &engine{answer: func(context.Context, tool.Call) (tool.Result, error) {
 		var err error
 		if a.fails {
@@ -258,6 +281,8 @@ func (a attempt) meet(t testing.TB, of map[bool]*configs.Config) *world {
 		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Workspaces: c.Workspaces, Agents: c.Agents, Limits: w.limits.of,
 		AgentRequired: a.agentRequired, Identity: knows{"k": principal}, Digest: c.Digest, Hooks: denying(t, "hush"),
 	}
+	w.ledger = newKeptCalls(t, s, a.deniedSince)
+	w.ledger.away, w.ledger.full = a.pastAway, a.threadsFull
 	w.kernel = kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: w.limits, Journal: w.journal, Ledger: w.ledger}, Engine: w.engine, Store: w.store})
 	if a.quarantined {
 		w.kernel.Quarantine(map[string]bool{"acts": true})
