@@ -45,7 +45,7 @@ var confined = map[string][]string{
 	"github.com/golang-jwt/jwt":           {"identity"},
 	"github.com/kaptinlin/jsonschema":     {"registry/schema"},
 	"github.com/prometheus/client_golang": {"telemetry"},
-	"github.com/redis/go-redis":           {"internal/redisconn", "ratelimit", "store/redisstore"},
+	"github.com/redis/go-redis":           {"internal/redisconn"},
 	"github.com/rogpeppe/go-internal":     {"cmd/callgate"},
 	"github.com/sony/gobreaker":           {"internal/outbound"},
 	"github.com/spf13/cobra":              {"cmd/callgate"},

@@ -22,33 +22,35 @@ type Settings struct {
 	PoolSize             int // the number of connections to each node
 }
 
-// newClient returns a *redis.Client, or a *redis.ClusterClient for a cluster. It sends
-// nothing yet. The client never retries a command, follows no redirection of a cluster, and
-// its replies are bounded: see Bound. onConnect runs for each new connection, those to
+// newClient returns a client that has sent nothing yet. It never retries a command, follows no redirection of a cluster, and
+// its replies are bounded: see Bound. verify runs for each new connection, those to
 // sentinels included, and its error refuses the connection.
-func (o *Options) newClient(s Settings, onConnect func(context.Context, *redis.Conn) error) (redis.UniversalClient, error) {
+func newClient(o *Options, s Settings, verify func(info func() (string, error)) error) (backend, error) {
 	disableClientLog()
+	onConnect := func(ctx context.Context, c *redis.Conn) error {
+		return verify(func() (string, error) { return c.Info(ctx, "server").Result() })
+	}
 	user, password := login(o.Credentials)
 	switch {
 	case len(o.Cluster) > 0:
-		return redis.NewClusterClient(&redis.ClusterOptions{
+		return cluster{redis.NewClusterClient(&redis.ClusterOptions{
 			Addrs: o.Cluster, Username: user, Password: password, TLSConfig: o.TLS, Protocol: 2, Dialer: dialer(s.Timeout, o.TLS),
 			MaxRedirects: -1, MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
 			DialTimeout: s.Timeout, ReadTimeout: s.ReadTimeout, WriteTimeout: s.Timeout, PoolTimeout: s.Timeout,
 			PoolSize: s.PoolSize, PipelinePoolSize: -1,
 			DisableIdentity: true, MaintNotificationsConfig: noMaintNotifications(), OnConnect: onConnect,
-		}), nil
+		})}, nil
 	case o.Sentinel.Master != "":
 		sentinelUser, sentinelPassword := login(o.Sentinel.Credentials)
-		return redis.NewFailoverClient(&redis.FailoverOptions{
+		return single{redis.NewFailoverClient(&redis.FailoverOptions{
 			MasterName: o.Sentinel.Master, SentinelAddrs: o.Sentinel.Addresses, SentinelUsername: sentinelUser, SentinelPassword: sentinelPassword,
 			Username: user, Password: password, TLSConfig: o.TLS, Protocol: 2, Dialer: dialer(s.Timeout, o.TLS),
 			MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
 			DialTimeout: s.Timeout, ReadTimeout: s.ReadTimeout, WriteTimeout: s.Timeout, PoolTimeout: s.Timeout,
 			PoolSize: s.PoolSize, PipelinePoolSize: -1, DisableIdentity: true, OnConnect: onConnect,
-		}), nil
+		})}, nil
 	}
-	c, err := o.parseURL()
+	c, err := parseURL(o.URL())
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +71,7 @@ func (o *Options) newClient(s Settings, onConnect func(context.Context, *redis.C
 	c.DisableIdentity = true
 	c.MaintNotificationsConfig = noMaintNotifications()
 	c.OnConnect = onConnect
-	return redis.NewClient(c), nil
+	return single{redis.NewClient(c)}, nil
 }
 
 func noMaintNotifications() *maintnotifications.Config {

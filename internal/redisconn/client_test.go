@@ -32,7 +32,7 @@ func TestClientSettings(t *testing.T) {
 	s := redisconn.Settings{Timeout: time.Second, ReadTimeout: 2 * time.Second, PoolSize: 3}
 	pool := x509.NewCertPool()
 	secure := &tls.Config{RootCAs: pool}
-	single := func(o redisconn.Options) *redis.Options { return opened(t, o, s).Client.(*redis.Client).Options() }
+	single := func(o redisconn.Options) *redis.Options { return opened(t, o, s).Client().Options() }
 	for name, o := range map[string]*redis.Options{
 		"url":      single(redisconn.Options{URL: func() string { return "rediss://127.0.0.1:1" }, TLS: secure}),
 		"sentinel": single(redisconn.Options{Sentinel: redisconn.Sentinel{Master: "m", Addresses: []string{"127.0.0.1:1"}}, TLS: secure}),
@@ -50,7 +50,7 @@ func TestClientSettings(t *testing.T) {
 	if o := single(redisconn.Options{URL: func() string { return "redis://127.0.0.1:1" }, TLS: secure}); o.TLSConfig != nil {
 		t.Error("a url without TLS got TLS")
 	}
-	o := opened(t, redisconn.Options{Cluster: []string{"127.0.0.1:1"}, TLS: secure}, s).Client.(*redis.ClusterClient).Options()
+	o := opened(t, redisconn.Options{Cluster: []string{"127.0.0.1:1"}, TLS: secure}, s).Cluster().Options()
 	if o.MaxRedirects > 0 || o.MaxRetries > 0 || o.PoolSize != 3 || o.TLSConfig != secure || o.ReadTimeout != 2*time.Second {
 		t.Errorf("cluster: redirects %d, retries %d, pool %d", o.MaxRedirects, o.MaxRetries, o.PoolSize)
 	}
@@ -61,7 +61,10 @@ func TestInstances(t *testing.T) {
 	options := redisconn.Options{URL: func() string { return "redis://" + redistest.Shared(t) }}
 	wait := 10 * time.Second
 	settings := redisconn.Settings{Timeout: wait, ReadTimeout: wait, PoolSize: 1}
-	plain := opened(t, options, settings).Client.(*redis.Client)
+	plain, err := opened(t, options, settings).Node(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
 	found, err := redisconn.Inspect(t.Context(), plain, "")
 	if err != nil || found.Run == "" || !found.Master {
 		t.Fatal(found, err)
@@ -78,11 +81,11 @@ func TestInstances(t *testing.T) {
 	} {
 		conn := opened(t, options, settings)
 		conn.Expect(c.known)
-		if err := conn.Client.Ping(t.Context()).Err(); !errors.Is(err, c.want) {
+		if err := conn.Client().Ping(t.Context()).Err(); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, expected %v", name, err, c.want)
 		}
 	}
-	if err := plain.Do(t.Context(), "no-such-command").Err(); !redisconn.IsReply(err, "ERR") || redisconn.IsReply(err, "OOM") || redisconn.IsReply(redisconn.ErrOtherInstance, "") {
+	if err := redisconn.Do(t.Context(), plain, "no-such-command").Err; !redisconn.IsReply(err, "ERR") || redisconn.IsReply(err, "OOM") || redisconn.IsReply(redisconn.ErrOtherInstance, "") {
 		t.Errorf("a reply is not told from other errors: %v", err)
 	}
 }

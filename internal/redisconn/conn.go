@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // UnfitError says why Redis must not be used though it answers: its version, or
@@ -44,7 +42,7 @@ func supportedVersion(version string) bool {
 // one that was started again or promoted, are refused. After a failure it is closed, and another is
 // opened.
 type Conn struct {
-	Client redis.UniversalClient // a *redis.Client, or a *redis.ClusterClient
+	client backend
 	once   sync.Once
 
 	mu    sync.Mutex
@@ -55,24 +53,25 @@ type Conn struct {
 func (o *Options) Open(s Settings) (*Conn, error) {
 	c := &Conn{}
 	var err error
-	c.Client, err = o.newClient(s, c.verify)
+	c.client, err = newClient(o, s, c.verify)
 	return c, err
 }
 
 // Close closes the client, in the background: that may wait for requests in flight.
 func (c *Conn) Close() {
 	c.once.Do(func() {
-		go func() { _ = c.Client.Close() }()
+		go func() { _ = c.client.Close() }()
 	})
 }
 
-// Node returns the client of the node that has a key.
-func (c *Conn) Node(ctx context.Context, key string) (*redis.Client, error) {
-	if cluster, ok := c.Client.(*redis.ClusterClient); ok {
-		return cluster.MasterForKey(ctx, key)
-	}
-	return c.Client.(*redis.Client), nil
-}
+// Node returns the node that has a key.
+func (c *Conn) Node(ctx context.Context, key string) (Node, error) { return c.client.node(ctx, key) }
+
+// Masters is how many nodes have keys: 1 where there is no cluster.
+func (c *Conn) Masters(ctx context.Context) (int, error) { return c.client.masters(ctx) }
+
+// Reload finds anew which node of a cluster has which keys.
+func (c *Conn) Reload(ctx context.Context) { c.client.reload(ctx) }
 
 // Expect has new connections refused but to instances with these run ids; nil accepts every one.
 // The empty run id means an instance that forbids INFO.
@@ -84,18 +83,18 @@ func (c *Conn) Expect(known map[string]bool) {
 
 // verify refuses an instance that is not expected. Sentinels, which are greeted too, keep no state
 // and pass.
-func (c *Conn) verify(ctx context.Context, conn *redis.Conn) error {
+func (c *Conn) verify(info func() (string, error)) error {
 	c.mu.Lock()
 	known := c.known
 	c.mu.Unlock()
 	if known == nil {
 		return nil
 	}
-	info, err := conn.Info(ctx, "server").Result()
+	text, err := info()
 	if err != nil && !known[""] {
 		return err
 	}
-	fields := parseInfo(info)
+	fields := parseInfo(text)
 	if fields["redis_mode"] == "sentinel" || known[fields["run_id"]] {
 		return nil
 	}
@@ -117,8 +116,8 @@ type Instance struct {
 
 // Inspect asks a node what it is. A version before 6.0, and a policy to evict, are an UnfitError;
 // evicted says what would come of that.
-func Inspect(ctx context.Context, c *redis.Client, evicted string) (Instance, error) {
-	info, err := c.Info(ctx).Result()
+func Inspect(ctx context.Context, n Node, evicted string) (Instance, error) {
+	info, err := Do(ctx, n, "info").Text()
 	if err != nil {
 		return Instance{}, err
 	}

@@ -63,7 +63,7 @@ func (o *Options) Validate() error {
 	case o.URL == nil && len(o.Cluster) == 0 && (o.Sentinel.Master == "" || len(o.Sentinel.Addresses) == 0):
 		return errors.New("found a sentinel without a master's name or without addresses, expected both")
 	case o.URL != nil:
-		_, err := o.parseURL()
+		_, err := parseURL(o.URL())
 		return err
 	}
 	return nil
@@ -77,11 +77,10 @@ func (o *Options) KeyPrefix() string {
 	return o.Prefix
 }
 
-// parseURL reads the URL. Its errors quote nothing of the URL, which may hold a password. A
+// parseURL reads a URL. Its errors quote nothing of the URL, which may hold a password. A
 // query is refused, since its options could enable retries.
-func (o *Options) parseURL() (*redis.Options, error) {
+func parseURL(text string) (*redis.Options, error) {
 	const expected = "found a url of another form, expected redis://[user:password@]host:port[/db] or rediss://…, without options"
-	text := o.URL()
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "redis" && u.Scheme != "rediss" || u.RawQuery != "" || u.Fragment != "" || u.Host == "" {
 		return nil, errors.New(expected)

@@ -7,8 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/internal/safe"
 	"github.com/callgate/callgate/ratelimit/internal/charge"
@@ -95,7 +93,7 @@ func (j *job) abandon() bool {
 // and a busy gateway needs few round trips.
 type batcher struct {
 	address string
-	client  *redis.Client
+	node    redisconn.Node
 	queue   chan *job
 	stop    chan struct{}
 	wait    time.Duration // for the replies to a batch
@@ -107,12 +105,13 @@ type batcher struct {
 	cluster   bool // the keys of a script must have one hash tag
 
 	// Memory that exec uses again for each batch.
-	batches []*batch
-	replies []*redis.Cmd
+	batches  []*batch
+	commands [][]any
+	replies  []redisconn.Reply
 }
 
-func newBatcher(address string, client *redis.Client, wait time.Duration) *batcher {
-	return &batcher{address: address, client: client, wait: wait, queue: make(chan *job, queueLength), stop: make(chan struct{})}
+func newBatcher(address string, node redisconn.Node, wait time.Duration) *batcher {
+	return &batcher{address: address, node: node, wait: wait, queue: make(chan *job, queueLength), stop: make(chan struct{})}
 }
 
 // enqueue queues a job; it reports false if the queue is full.
@@ -198,8 +197,6 @@ func (s *batcher) exec(ctx context.Context, jobs []*job, whole bool) (unknown []
 	if len(jobs) == 0 {
 		return nil
 	}
-	pipe := s.client.Pipeline()
-	replies := s.replies[:0]
 	batches := 0
 	for _, takes := range []bool{false, true} {
 		for _, j := range jobs {
@@ -215,12 +212,13 @@ func (s *batcher) exec(ctx context.Context, jobs []*job, whole bool) (unknown []
 			s.batches[batches-1].add(j)
 		}
 	}
+	s.commands = s.commands[:0]
 	for _, b := range s.batches[:batches] {
-		replies = append(replies, pipe.Do(ctx, b.command(s, whole)...))
+		s.commands = append(s.commands, b.command(s, whole))
 	}
-	_, all := pipe.Exec(ctx)
+	s.replies = s.node.Send(ctx, s.replies[:0], s.commands...)
 	for i, b := range s.batches[:batches] {
-		text, err := textOf(replies[i], all)
+		text, err := s.replies[i].Text()
 		before := s.epoch
 		if err == nil {
 			err = b.readReply(s, text)
@@ -240,22 +238,8 @@ func (s *batcher) exec(ctx context.Context, jobs []*job, whole bool) (unknown []
 			}
 		}
 	}
-	clear(replies)
-	s.replies = replies
+	clear(s.replies)
 	return unknown
-}
-
-// textOf returns the reply to a command; all is the error of the whole pipeline.
-func textOf(command *redis.Cmd, all error) (string, error) {
-	value, err := command.Result()
-	if value == nil && err == nil {
-		err = all
-	}
-	text, isText := value.(string)
-	if err == nil && !isText {
-		err = errForeignReply
-	}
-	return text, err
 }
 
 // settle hands out a reply.

@@ -1,6 +1,7 @@
 package redislimit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -8,8 +9,6 @@ import (
 	"strconv"
 	"sync"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/ratelimit/internal/charge"
@@ -29,11 +28,11 @@ func (l *conn) route(ctx context.Context, key string) (*batcher, error) {
 	if l.single != nil {
 		return l.single, nil
 	}
-	client, err := l.Node(ctx, key)
+	node, err := l.Node(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	s := l.batchers[client.Options().Addr]
+	s := l.batchers[node.Address()]
 	if s == nil {
 		return nil, redisconn.ErrOtherInstance
 	}
@@ -58,14 +57,19 @@ func (o *Options) dial() (*conn, error) {
 		return nil, err
 	}
 	c := &conn{Conn: opened, batchers: map[string]*batcher{}, wait: wait}
-	if client, ok := c.Client.(*redis.Client); ok {
-		address := client.Options().Addr
-		if o.Sentinel.Master != "" {
-			address = "sentinel " + o.Sentinel.Master
-		}
-		c.single = newBatcher(address, client, wait)
-		c.batchers[address] = c.single
+	if len(o.Cluster) > 0 {
+		return c, nil // its nodes are found by inspect
 	}
+	node, err := c.Node(context.Background(), "")
+	if err != nil {
+		return nil, err
+	}
+	address := node.Address()
+	if o.Sentinel.Master != "" {
+		address = "sentinel " + o.Sentinel.Master
+	}
+	c.single = newBatcher(address, node, wait)
+	c.batchers[address] = c.single
 	return c, nil
 }
 
@@ -75,12 +79,10 @@ const poolSize = 3
 // inspect checks every node: it must be a master that can be written to, that runs
 // the scripts, and that evicts nothing. Warnings say what could not be checked.
 func (l *conn) inspect(ctx context.Context, r *Limiter) (warnings []string, err error) {
-	if cluster, ok := l.Client.(*redis.ClusterClient); ok {
-		if err := l.findNodes(ctx, cluster, r.prefix); err != nil {
-			return nil, err
-		}
-	} else {
+	if l.single != nil {
 		l.single.tag = r.prefix + "{probe/0}"
+	} else if err := l.findNodes(ctx, r.prefix); err != nil {
+		return nil, err
 	}
 	for _, address := range slices.Sorted(maps.Keys(l.batchers)) {
 		more, err := l.batchers[address].inspect(ctx, r)
@@ -95,30 +97,23 @@ func (l *conn) inspect(ctx context.Context, r *Limiter) (warnings []string, err 
 }
 
 // findNodes makes a batcher for each master, with a hash tag that is on its node.
-func (l *conn) findNodes(ctx context.Context, cluster *redis.ClusterClient, prefix string) error {
-	var mu sync.Mutex
-	var masters int
-	err := cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error {
-		mu.Lock()
-		defer mu.Unlock()
-		masters++
-		return nil
-	})
+func (l *conn) findNodes(ctx context.Context, prefix string) error {
+	masters, err := l.Masters(ctx)
 	if err != nil {
 		return err
 	}
 	const enough = 20_000 // slots are 16384; most clusters are done after a few
 	for i := 0; i < enough && len(l.batchers) < masters; i++ {
 		tag := prefix + "{probe/" + strconv.Itoa(i) + "}"
-		c, err := cluster.MasterForKey(ctx, tag)
+		node, err := l.Node(ctx, tag)
 		if err != nil {
 			return err
 		}
-		if address := c.Options().Addr; l.batchers[address] == nil {
-			s := newBatcher(address, c, l.wait)
+		if address := node.Address(); l.batchers[address] == nil {
+			s := newBatcher(address, node, l.wait)
 			s.tag, s.cluster = tag, true
 			s.findMoved = func(to string) *batcher {
-				cluster.ReloadState(context.Background())
+				l.Reload(context.Background())
 				return l.batchers[to]
 			}
 			l.batchers[address] = s
@@ -131,7 +126,7 @@ func (l *conn) findNodes(ctx context.Context, cluster *redis.ClusterClient, pref
 }
 
 func (s *batcher) inspect(ctx context.Context, r *Limiter) (warnings []string, err error) {
-	found, err := redisconn.Inspect(ctx, s.client, "limits that are evicted would begin anew")
+	found, err := redisconn.Inspect(ctx, s.node, "limits that are evicted would begin anew")
 	switch {
 	case err != nil && forbidden(err):
 		warnings = append(warnings, "INFO is forbidden: version and restarts cannot be seen, so after every interruption all budgets begin empty")
@@ -141,15 +136,28 @@ func (s *batcher) inspect(ctx context.Context, r *Limiter) (warnings []string, e
 	if found.Policy == "" {
 		warnings = append(warnings, "maxmemory-policy cannot be read: make sure that it is noeviction")
 	}
-	pipe := s.client.Pipeline()
-	pipe.ScriptLoad(ctx, script)
-	now := pipe.Time(ctx)
-	if _, err := pipe.Exec(ctx); err != nil {
+	replies := s.node.Send(ctx, nil, []any{"script", "load", script.Source}, []any{"time"})
+	now, err := timeOf(replies[1])
+	if err = cmp.Or(replies[0].Err, err); err != nil {
 		return nil, err
 	}
-	r.skew.Store(int64(now.Val().Sub(r.options.Clock())))
+	r.skew.Store(int64(now.Sub(r.options.Clock())))
 	s.epochKey, s.instance, s.epoch = s.tag+":epoch", found.Run, epochOf(r.epochs, s.address, found.Run)
 	return warnings, s.probe(ctx, r)
+}
+
+// timeOf reads a reply of seconds and microseconds.
+func timeOf(r redisconn.Reply) (time.Time, error) {
+	parts, err := r.Texts()
+	if err != nil || len(parts) != 2 {
+		return time.Time{}, cmp.Or(err, errForeignReply)
+	}
+	seconds, err1 := strconv.ParseInt(parts[0], 10, 64)
+	micros, err2 := strconv.ParseInt(parts[1], 10, 64)
+	if err1 != nil || err2 != nil {
+		return time.Time{}, errForeignReply
+	}
+	return time.Unix(seconds, micros*1000), nil
 }
 
 // probe runs the script as calls do: it must read, write and reply. It finds the epoch of the node, in which
@@ -160,7 +168,7 @@ func (s *batcher) probe(ctx context.Context, r *Limiter) error {
 	j.op.buckets[0] = bucket{key: s.tag + ":bucket", speed: charge.MaxCount * 3600, burst: charge.MaxCount}
 	b := batch{places: map[string]int{}}
 	b.add(j)
-	reply, err := s.client.Do(ctx, b.command(s, false)...).Text()
+	reply, err := redisconn.Do(ctx, s.node, b.command(s, false)...).Text()
 	if err != nil {
 		return err
 	}

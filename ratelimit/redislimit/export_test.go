@@ -164,7 +164,7 @@ func (h *later) Settle(_ uint64, actual budget.Amount) {
 
 // beside returns a batcher of the same node with no goroutine of its own.
 func (s *batcher) beside() *batcher {
-	return &batcher{client: s.client, epochKey: s.epochKey, epoch: s.epoch, instance: s.instance}
+	return &batcher{node: s.node, epochKey: s.epochKey, epoch: s.epoch, instance: s.instance}
 }
 
 // KeyOf is the key of an agent's bucket.

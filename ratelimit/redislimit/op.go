@@ -182,10 +182,7 @@ func (b *batch) command(s *batcher, whole bool) []any {
 		b.id = first.limiter.nextID() // a history that begins is named by it
 		b.sent = first.limiter.windows.Send(b.windows, b.sent[:0])
 	}
-	args := append(b.args[:0], "evalsha", scriptName, len(b.buckets)+len(b.windows)+len(b.slots))
-	if whole {
-		args[0], args[1] = "eval", script
-	}
+	args := script.AppendCall(b.args[:0], whole, len(b.buckets)+len(b.windows)+len(b.slots))
 	for _, k := range b.buckets {
 		args = append(args, &k.key)
 	}

@@ -1,7 +1,6 @@
 package redislimit
 
 import (
-	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -10,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/ratelimit/budget"
 	"github.com/callgate/callgate/ratelimit/internal/charge"
 )
@@ -91,7 +91,7 @@ func unitsPerMicrosecond(r charge.Rate) int64 { return r.PerHour() }
 // was changed, a bucket also if its budget has changed, since until now the old one counted. The
 // first write is one that Redis refuses when it is out of memory, or only removes: after a first
 // write it would refuse no other.
-const script = `
+var script = redisconn.NewScript(`
 local call, pcall, format, match = redis.call, redis.pcall, string.format, string.match
 local min, max, ceil, floor = math.min, math.max, math.ceil, math.floor
 local now = tonumber(ARGV[1])
@@ -355,13 +355,7 @@ for i = last + 1, #KEYS do
 end
 if last > buckets then reply[#reply + 1] = text(now) end
 return table.concat(reply, ' ')
-`
-
-// scriptName is the name that Redis gives the script.
-var scriptName = func() string {
-	sum := sha1.Sum([]byte(script))
-	return hex.EncodeToString(sum[:])
-}()
+`)
 
 var errForeignReply = errors.New("the reply is not one to this request")
 

@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/store"
 )
@@ -43,7 +41,7 @@ func newRev() store.Rev {
 }
 
 // run runs a script, and once more if there was no reply: every script may run twice for the same request.
-func (b backend) run(ctx context.Context, acknowledged int, s *redis.Script, args []any) (code string, rest []string, err error) {
+func (b backend) run(ctx context.Context, acknowledged int, s *redisconn.Script, args []any) (code string, rest []string, err error) {
 	l := b.seeding
 	if l == nil {
 		if l, err = b.connection(); err != nil {
@@ -72,7 +70,7 @@ func (b backend) run(ctx context.Context, acknowledged int, s *redis.Script, arg
 }
 
 // eval sends a script once.
-func (b backend) eval(ctx context.Context, l *conn, acknowledged int, s *redis.Script, args []any) (code string, rest []string, err error) {
+func (b backend) eval(ctx context.Context, l *conn, acknowledged int, s *redisconn.Script, args []any) (code string, rest []string, err error) {
 	wait := b.timeouts.reply
 	if acknowledged > 0 {
 		wait = b.timeouts.ackReply
@@ -85,7 +83,7 @@ func (b backend) eval(ctx context.Context, l *conn, acknowledged int, s *redis.S
 	}
 	full := append([]any{epoch, token}, args...)
 	reply, acks, err := send(ctx, l, acknowledged, s, full, true)
-	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+	if redisconn.IsReply(err, "NOSCRIPT") {
 		reply, acks, err = send(ctx, l, acknowledged, s, full, false)
 	}
 	if err != nil {
@@ -106,26 +104,20 @@ func (b backend) eval(ctx context.Context, l *conn, acknowledged int, s *redis.S
 }
 
 // send sends a script and, on the same connection, waits for the replicas.
-func send(ctx context.Context, l *conn, acknowledged int, s *redis.Script, args []any, known bool) (reply []string, acks int64, err error) {
-	run := s.EvalSha
-	if !known {
-		run = s.Eval
-	}
+func send(ctx context.Context, l *conn, acknowledged int, s *redisconn.Script, args []any, known bool) (reply []string, acks int64, err error) {
+	command := append(append(s.AppendCall(make([]any, 0, 4+len(args)), !known, 1), l.epochKey), args...)
 	if acknowledged == 0 {
-		reply, err = run(ctx, l.client, []string{l.epochKey}, args...).StringSlice()
+		reply, err = redisconn.Do(ctx, l.node, command...).Texts()
 		return reply, 0, err
 	}
-	pipe := l.client.Pipeline()
-	evaluated := run(ctx, pipe, []string{l.epochKey}, args...)
-	waited := pipe.Do(ctx, "WAIT", acknowledged, ackWait.Milliseconds())
-	if _, err := pipe.Exec(ctx); err != nil {
+	replies := l.node.Send(ctx, nil, command, []any{"wait", acknowledged, ackWait.Milliseconds()})
+	if reply, err = replies[0].Texts(); err == nil {
+		acks, err = replies[1].Int()
+	}
+	if err != nil {
 		return nil, 0, err
 	}
-	if reply, err = evaluated.StringSlice(); err != nil {
-		return nil, 0, err
-	}
-	acks, err = waited.Int64()
-	return reply, acks, err
+	return reply, acks, nil
 }
 
 // View implements store.Backend. What is here alone is not in Redis.

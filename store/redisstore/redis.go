@@ -13,8 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/callgate/callgate/history"
 	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/store"
@@ -175,7 +173,7 @@ type connState struct {
 // conn is a connection to Redis, and what was found there.
 type conn struct {
 	*redisconn.Conn
-	client   *redis.Client
+	node     redisconn.Node
 	epochKey string
 	instance string // which instance, and which history of its data
 	epoch    string

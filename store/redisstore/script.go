@@ -1,6 +1,6 @@
 package redisstore
 
-import "github.com/redis/go-redis/v9"
+import "github.com/callgate/callgate/internal/redisconn"
 
 // The scripts know nothing of calls. KEYS[1] is the epoch; the names of all other keys begin as its name
 // does, so that all are in one slot.
@@ -34,7 +34,7 @@ if ARGV[1] ~= '*' and redis.call('GET', KEYS[1]) ~= ARGV[1] then return say('epo
 // kept after the commit, of the first that it counts and in all.
 //
 // Where a record has the revision of the commit, it was made before, and its reply was lost.
-var commitScript = redis.NewScript(common + `
+var commitScript = redisconn.NewScript(common + `
 local id, before = take(), take()
 if now > tonumber(before) then return say('late') end
 local records, conflicts = {}, {}
@@ -103,7 +103,7 @@ return say('ok', usage)
 `)
 
 // viewScript: keys. It returns revision, head and body of each.
-var viewScript = redis.NewScript(common + `
+var viewScript = redisconn.NewScript(common + `
 local found = {}
 for i = at, #ARGV do
   for _, v in ipairs(redis.call('HMGET', base .. ARGV[i], 'r', 'h', 'b')) do found[#found + 1] = v or '' end
@@ -112,7 +112,7 @@ return say('ok', found)
 `)
 
 // revisionsScript: keys. It returns the revision of each.
-var revisionsScript = redis.NewScript(common + `
+var revisionsScript = redisconn.NewScript(common + `
 local found = {}
 for i = at, #ARGV do found[#found + 1] = redis.call('HGET', base .. ARGV[i], 'r') or '' end
 return say('ok', found)
@@ -120,7 +120,7 @@ return say('ok', found)
 
 // scanScript: an index, the row behind which it begins (time, or nothing where the rows have none, and id), the time
 // behind which it ends, how many. It returns times and ids.
-var scanScript = redis.NewScript(common + `
+var scanScript = redisconn.NewScript(common + `
 local index, from, id, to, most = base .. take(), take(), take(), take(), tonumber(take())
 local found = {}
 local function add(rows, id)
@@ -143,7 +143,7 @@ return say('ok', found)
 // its log is incomplete, how many nodes there are, and the round. It returns the epoch of the instance, once all have
 // come to the end of the second round, and nothing before.
 // The epoch ends with ? while a log is incomplete.
-var agreeScript = redis.NewScript(common + `
+var agreeScript = redisconn.NewScript(common + `
 local instance, fresh, node, attempt, incomplete, nodes = take(), take(), take(), take(), take(), tonumber(take())
 local round = take()
 if redis.call('GET', base .. 'reading:' .. node) ~= attempt then return say('again') end

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/callgate/callgate/history"
 	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/store"
@@ -136,18 +134,18 @@ func (r *Store) handshake(ctx context.Context, s *seeding) error {
 	defer cancel()
 	l := s.conn
 	var err error
-	if l.client, err = l.Node(bounded, l.epochKey); err != nil {
+	if l.node, err = l.Node(bounded, l.epochKey); err != nil {
 		return err
 	}
-	run, history, err := r.inspect(bounded, l.client)
+	run, history, err := r.inspect(bounded, l.node)
 	if err != nil {
 		return err
 	}
 	r.greeted = true
 	l.instance = run + history
 	l.Expect(map[string]bool{run: true})
-	epoch, err := l.client.Get(bounded, l.epochKey).Result()
-	if err != nil && !errors.Is(err, redis.Nil) {
+	epoch, err := redisconn.Do(bounded, l.node, "get", l.epochKey).Text()
+	if err != nil {
 		return err
 	}
 	process := r.process
@@ -174,8 +172,8 @@ func (r *Store) handshake(ctx context.Context, s *seeding) error {
 
 // inspect returns the run id of a node and, if the node was promoted, the
 // replication history that it has had since.
-func (r *Store) inspect(ctx context.Context, c *redis.Client) (run, history string, err error) {
-	i, err := redisconn.Inspect(ctx, c, "a key whose call was evicted would start a second one")
+func (r *Store) inspect(ctx context.Context, n redisconn.Node) (run, history string, err error) {
+	i, err := redisconn.Inspect(ctx, n, "a key whose call was evicted would start a second one")
 	switch {
 	case err != nil:
 		return "", "", err
@@ -218,7 +216,7 @@ func (e waitingError) Error() string {
 func (r *Store) putBack(ctx context.Context, s *seeding) error {
 	s.attempt = rand.Text()
 	base := strings.TrimSuffix(s.epochKey, "epoch")
-	if err := s.client.Set(ctx, base+"reading:"+r.options.Node, s.attempt, 24*time.Hour).Err(); err != nil {
+	if err := redisconn.Do(ctx, s.node, "set", base+"reading:"+r.options.Node, s.attempt, "ex", 24*60*60).Err; err != nil {
 		return err
 	}
 	r.lastEpoch = ""
@@ -306,7 +304,7 @@ func (r *Store) agree(ctx context.Context, s *seeding) error {
 	bounded, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	// A node that has followed another since may have lost what was put back.
-	run, history, err := r.inspect(bounded, s.client)
+	run, history, err := r.inspect(bounded, s.node)
 	if err != nil {
 		return err
 	}
