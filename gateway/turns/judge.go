@@ -112,6 +112,9 @@ func (x *exchange) divide(a *Answer) division {
 		if x.output != nil && !called {
 			in.text.Output, in.text.Partial = x.output, a.Partial || len(refused) > 0
 			in.refuseCalls = cmp.Or(in.refuseCalls, x.unlikeOutput(text))
+			if !in.text.Partial && a.isManyJSON() {
+				in.fault = refusal.New(refusal.MixedOutput, "The answer has JSON and other text, where one JSON value is asked for. Send it alone.")
+			}
 		}
 	case alone:
 		in.beside = append(in.beside, gateway.Input{Completion: []byte(NoText), TextOnly: true, Truncated: cut})
@@ -127,7 +130,7 @@ func (x *exchange) divide(a *Answer) division {
 			in.calls = append(in.calls, gateway.Input{Native: x.nativeCall(p), Truncated: cut || p.Cut})
 		}
 	}
-	in.fault = x.misfit(a, len(calls), in.text != nil || spoken != nil)
+	in.fault = cmp.Or(in.fault, x.misfit(a, len(calls), in.text != nil || spoken != nil))
 	return in
 }
 

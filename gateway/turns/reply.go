@@ -1,6 +1,7 @@
 package turns
 
 import (
+	"encoding/json"
 	"slices"
 
 	"github.com/callgate/callgate/gateway"
@@ -173,6 +174,19 @@ func (a *Answer) text(of Kind) (text []byte) {
 		}
 	}
 	return text
+}
+
+// isManyJSON reports whether the text of a part is JSON and others have text too: what an application reads depends on whether it
+// takes each, the last, or all together.
+func (a *Answer) isManyJSON() bool {
+	texts, whole := 0, false
+	for _, p := range a.Parts {
+		if p.Kind == Text && !IsBlank(p.Text) {
+			texts++
+			whole = whole || json.Valid(p.Text)
+		}
+	}
+	return texts > 1 && whole
 }
 
 // thinks reports whether the answer says what the model thought.

@@ -270,6 +270,40 @@ func TestStructuredChoices(t *testing.T) {
 	}
 }
 
+// TestStructuredTexts: texts are one, unless one of them alone is JSON: applications may read each, or the last.
+func TestStructuredTexts(t *testing.T) {
+	g := judged(t, testCase{})
+	const one = `{"type":"integer","maximum":20}`
+	for name, row := range map[string]struct {
+		texts []string
+		code  string
+	}{
+		"numbers":        {[]string{"1", "2"}, "mixed_output"},
+		"two objects":    {[]string{"{}", "{}"}, "mixed_output"},
+		"a number":       {[]string{"-", "2"}, "mixed_output"},
+		"a sign":         {[]string{"1", "e1"}, "mixed_output"},
+		"in two":         {[]string{"-", "2e", "0"}, "mixed_output"},
+		"an object":      {[]string{"{", "}"}, "invalid_output"},
+		"one is blank":   {[]string{" ", "12"}, ""},
+		"words before":   {[]string{"So:", "12"}, "mixed_output"},
+		"one by a space": {[]string{"12", "\n"}, ""},
+	} {
+		c := (&structured{ID: name, Schema: json.RawMessage(one)}).asks()
+		r := reply{as: map[string]bool{}}
+		for _, text := range row.texts {
+			r.parts = append(r.parts, part{kind: "text", text: text})
+		}
+		c.replies = []reply{r}
+		for _, w := range wires[1:3] {
+			for _, f := range []form{{}, {size: 7}} {
+				if got, body := g.ask(t.Context(), t, c, w, f.size > 0, says(c, w, f)); got.code != row.code || row.code != "" && (got.begun || got.text != "") {
+					t.Errorf("%s: %s, %s: found %s %.300s", name, w.name, f, got.String(), body.Body)
+				}
+			}
+		}
+	}
+}
+
 // TestStructuredPrompt: a model whose calls are text is told that an answer may be JSON where it must be.
 func TestStructuredPrompt(t *testing.T) {
 	g := judged(t, testCase{on: []string{"chat"}, rules: []string{"protocol=text"}})
