@@ -37,7 +37,7 @@ func (r *Runtime) reload(ctx context.Context, c *configs.Config) error {
 		}
 		ready = append(ready, prepared)
 	}
-	if err := r.Executor.Swap(next); err != nil {
+	if err := r.Executor.Kernel.Swap(next); err != nil {
 		abort(ready)
 		return err
 	}

@@ -208,7 +208,7 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 	o.Metrics.Threads(func() int { return int(past.count.Load()) })
 	o.Metrics.Stops(func() int { return len(stopped.Active()) }, func() bool { return stopped.Problem() != "" })
 	// Tools of servers that were not asked yet may not be called from the first Judge on.
-	servers = toolservers.NewWatcher(tools, noteQuarantine(k.Hold, changes), tools.Keep, o.Logger)
+	servers = toolservers.NewWatcher(tools, noteQuarantine(k.Kernel.Hold, changes), tools.Keep, o.Logger)
 	o.Metrics.Quarantine(servers.Quarantined)
 	servers.Prepare(c)
 	servers.Commit()
@@ -273,7 +273,7 @@ func (r *Runtime) Close() error {
 func (r *Runtime) settle() error {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
 	defer cancel()
-	return r.Executor.Flush(ctx)
+	return r.Executor.Kernel.Flush(ctx)
 }
 
 // engineAdapter runs the kernel's calls on the engine until running ends.

@@ -75,7 +75,7 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 	defer func() { err = errors.Join(err, h.Close()) }()
 
 	front := server.New(server.Options{
-		Metrics: metrics, Log: logger, RequestLog: o.RequestLog, Refuse: native.Refuse, Identify: h.Executor.Identify, CheckReady: authn.unready,
+		Metrics: metrics, Log: logger, RequestLog: o.RequestLog, Refuse: native.Refuse, Identify: h.Executor.Kernel.Identify, CheckReady: authn.unready,
 		MaxInFlight: loaded.Server.MaxInFlight, AllowedOrigins: server.AllowedOrigins{Origins: loaded.Server.Origins, Hosts: loaded.Server.Hosts},
 	})
 	front.LogRequests(loaded.RequestLogRatio)

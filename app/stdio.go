@@ -50,7 +50,7 @@ func serveOne(ctx context.Context, path string, loaded *configs.Config, kind str
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
 	request := gateway.Request{Subject: subject}
-	if _, err := h.Executor.Admit(ctx, request); err != nil {
+	if _, err := h.Executor.Kernel.Admit(ctx, request); err != nil {
 		return err
 	}
 	h.subscribe(h.followServers)

@@ -61,7 +61,7 @@ func TestAdmissionTool(t *testing.T) {
 		}
 	}
 	a := admit(t, k, gateway.Request{})
-	k.Quarantine(map[string]bool{"web.search": true})
+	k.Kernel.Quarantine(map[string]bool{"web.search": true})
 	if tool, err := a.Tool("web.search"); tool != nil || err != nil {
 		t.Errorf("a tool in quarantine: %+v, %v", tool, err)
 	}

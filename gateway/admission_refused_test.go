@@ -74,8 +74,8 @@ func TestAdmitWritesWhatJudgeWrites(t *testing.T) {
 			if cancel(); c.limited != context.Canceled {
 				ctx = t.Context()
 			}
-			want, wanted := left(func(k *calls.Executor, r gateway.Request) error { return k.Judge(ctx, r).Refusal() })
-			got, found := left(func(k *calls.Executor, r gateway.Request) error { _, err := k.Admit(ctx, r); return err })
+			want, wanted := left(func(k *calls.Executor, r gateway.Request) error { return k.Kernel.Judge(ctx, r).Refusal() })
+			got, found := left(func(k *calls.Executor, r gateway.Request) error { _, err := k.Kernel.Admit(ctx, r); return err })
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("found the records\n%+v\nexpected\n%+v", got, want)
 			}

@@ -32,7 +32,7 @@ func (panics) Authenticate(string) *identity.Principal { panic("secret of the ke
 
 func admit(t testing.TB, k *calls.Executor, request gateway.Request) *gateway.Admission {
 	t.Helper()
-	a, err := k.Admit(context.Background(), request)
+	a, err := k.Kernel.Admit(context.Background(), request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestVectorsAdmitted(t *testing.T) {
 	k := unlimited(t)
 	for _, v := range corpora.Vectors(t) {
 		in, truncated := v.Bytes(t), parser.Truncates(v.FinishReason)
-		a, err := k.Admit(context.Background(), gateway.Request{Subject: subjectOf(v)})
+		a, err := k.Kernel.Admit(context.Background(), gateway.Request{Subject: subjectOf(v)})
 		if err != nil {
 			if refusedAs(err) != v.Expect.Stage+" "+v.Expect.Code {
 				t.Errorf("%s: %v", v.ID, err)
@@ -131,13 +131,13 @@ func TestAdmissionTakesTheCallersRateOnce(t *testing.T) {
 		}
 	}
 	before := len(j.all())
-	if _, err := k.Admit(context.Background(), request); refusedAs(err) != "identity caller_rate_limited" {
+	if _, err := k.Kernel.Admit(context.Background(), request); refusedAs(err) != "identity caller_rate_limited" {
 		t.Errorf("a second request: %v", err)
 	}
 	if len(j.all()) != before {
 		t.Error("a caller over its rate was written down")
 	}
-	if got := codeOf(k.Judge(context.Background(), gateway.Request{CallerAddress: "127.0.0.1"})); got != refusal.CallerRateLimited {
+	if got := codeOf(k.Kernel.Judge(context.Background(), gateway.Request{CallerAddress: "127.0.0.1"})); got != refusal.CallerRateLimited {
 		t.Errorf("a judgement without admission: %s", got)
 	}
 }
@@ -204,7 +204,7 @@ func TestAdmissionIsCheckedAnew(t *testing.T) {
 		changed := *base
 		changed.Digest = "changed"
 		c.change(&changed)
-		if err := k.Swap(&changed); err != nil {
+		if err := k.Kernel.Swap(&changed); err != nil {
 			t.Fatal(err)
 		}
 		d := a.Judge(context.Background(), gateway.ModeCall, gateway.Input{Completion: []byte(search)})
@@ -232,7 +232,7 @@ func TestAdmissionKeepsItsSubject(t *testing.T) {
 	a := admit(t, k, gateway.Request{})
 	changed := *s
 	changed.Defaults = gateway.Subject{Agent: "Intern", Workspace: "globex", Project: "gamma"}
-	if err := k.Swap(&changed); err != nil {
+	if err := k.Kernel.Swap(&changed); err != nil {
 		t.Fatal(err)
 	}
 	d := a.Judge(context.Background(), gateway.ModeCall, gateway.Input{Completion: []byte(search)})
@@ -258,7 +258,7 @@ func TestAdmitRefuses(t *testing.T) {
 		s, j := state(t, vectorConfig), &journal{}
 		s.Identity = c.authn
 		k := kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j}})
-		a, err := k.Admit(context.Background(), c.request)
+		a, err := k.Kernel.Admit(context.Background(), c.request)
 		if refusedAs(err) != c.want || (a == nil) != (c.want != "") || len(j.all()) != c.written {
 			t.Errorf("%s: %v, %d records", name, err, len(j.all()))
 		}
@@ -291,12 +291,12 @@ func TestNobodyCanSayWhoAsks(t *testing.T) {
 		return r
 	}
 	for door, err := range map[string]error{
-		"Judge":  orNil(k.Judge(ctx, request).Refusal()),
-		"Check":  orNil(k.Check(ctx, request).Refusal),
+		"Judge":  orNil(k.Kernel.Judge(ctx, request).Refusal()),
+		"Check":  orNil(k.Kernel.Check(ctx, request).Refusal),
 		"Handle": orNil(k.Handle(ctx, request, "").Refusal),
-		"Stream": errorOf(k.Stream(ctx, request)),
-		"Admit":  errorOf(k.Admit(ctx, request)),
-		"Tools":  errorOf(k.Tools(ctx, request)),
+		"Stream": errorOf(k.Kernel.Stream(ctx, request)),
+		"Admit":  errorOf(k.Kernel.Admit(ctx, request)),
+		"Tools":  errorOf(k.Kernel.Tools(ctx, request)),
 		"Lookup": errorOf(k.Lookup(ctx, request, "call_1")),
 	} {
 		if refusedAs(err) != "identity internal" {

@@ -26,8 +26,8 @@ func TestAllocations(t *testing.T) {
 			most float64
 			run  func() bool
 		}{
-			"Check":             {4, func() bool { return k.Check(ctx, request).Refusal == nil }},
-			"Judge and Execute": {10, func() bool { return k.Execute(ctx, k.Judge(ctx, request))[0].Refusal == nil }},
+			"Check":             {4, func() bool { return k.Kernel.Check(ctx, request).Refusal == nil }},
+			"Judge and Execute": {10, func() bool { return k.Execute(ctx, k.Kernel.Judge(ctx, request))[0].Refusal == nil }},
 		} {
 			if n := testing.AllocsPerRun(200, func() {
 				if !c.run() {
@@ -59,10 +59,10 @@ func TestThreadsThatOthersUse(t *testing.T) {
 			for _, thread := range []string{"", "t"} {
 				request := completion(text)
 				request.Thread = thread
-				k.Execute(t.Context(), k.Judge(t.Context(), request))
+				k.Execute(t.Context(), k.Kernel.Judge(t.Context(), request))
 			}
 		}
-		if err := k.Flush(t.Context()); err != nil {
+		if err := k.Kernel.Flush(t.Context()); err != nil {
 			t.Error(err)
 		}
 		for _, r := range log.all() {

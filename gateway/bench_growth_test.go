@@ -81,7 +81,7 @@ func BenchmarkGrowth(b *testing.B) {
 				requests[i].Subject.Agent = fmt.Sprintf("Agent%d", i%g.agents)
 			}
 			run := func(r gateway.Request) {
-				if o := k.Execute(context.Background(), k.Judge(context.Background(), r))[0]; o.Refusal != nil {
+				if o := k.Execute(context.Background(), k.Kernel.Judge(context.Background(), r))[0]; o.Refusal != nil {
 					b.Fatal(o.Refusal)
 				}
 			}

@@ -55,7 +55,7 @@ func BenchmarkCall300(b *testing.B) {
 		k := kernelWith(b, s, ratelimit.NewLocal(time.Now))
 		b.ReportAllocs()
 		for b.Loop() {
-			if r := k.Check(context.Background(), request); r.Refusal != nil {
+			if r := k.Kernel.Check(context.Background(), request); r.Refusal != nil {
 				b.Fatal(r.Refusal)
 			}
 		}
@@ -68,7 +68,7 @@ func BenchmarkCall300(b *testing.B) {
 		k := kernelOf(b, limited, calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: discard{}}, Engine: &engine{}, Store: store.NewMemory(time.Now)})
 		b.ReportAllocs()
 		for b.Loop() {
-			if o := k.Execute(context.Background(), k.Judge(context.Background(), request))[0]; o.Refusal != nil {
+			if o := k.Execute(context.Background(), k.Kernel.Judge(context.Background(), request))[0]; o.Refusal != nil {
 				b.Fatal(o.Refusal)
 			}
 		}
@@ -85,7 +85,7 @@ func BenchmarkStages(b *testing.B) {
 	request := completion(call300)
 	n := 0
 	for b.Loop() {
-		for stage, d := range k.Times(context.Background(), request) {
+		for stage, d := range k.Kernel.Times(context.Background(), request) {
 			took[string(stage)] += d
 		}
 		n++

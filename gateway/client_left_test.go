@@ -200,7 +200,7 @@ func TestClientsThatLeaveConditions(t *testing.T) {
 	ctx, disconnect := context.WithCancel(t.Context())
 	disconnect()
 	j, e := &journal{}, &engine{}
-	d := open(t, e, j).Judge(ctx, completion(`{"tool":{"name":"payments.refund","arguments":{"payment_id":"pay_abc123","amount":5,"currency":"EUR"}}}`))
+	d := open(t, e, j).Kernel.Judge(ctx, completion(`{"tool":{"name":"payments.refund","arguments":{"payment_id":"pay_abc123","amount":5,"currency":"EUR"}}}`))
 	if r := d.Refusal(); r == nil || r.Code != "canceled" || r.Stage != refusal.Permission {
 		t.Errorf("judged %v", r)
 	}
@@ -246,7 +246,7 @@ func TestCallersThatLeavePay(t *testing.T) {
 	request := completion(search)
 	request.CallerAddress = "192.0.2.1"
 	for i, want := range []refusal.Code{"canceled", "canceled", refusal.CallerRateLimited} {
-		if code := codeOf(k.Judge(ctx, request)); code != want {
+		if code := codeOf(k.Kernel.Judge(ctx, request)); code != want {
 			t.Errorf("request %d: %s, expected %s", i, code, want)
 		}
 	}

@@ -540,7 +540,7 @@ func TestUnusableQuestions(t *testing.T) {
 		e := &engine{answer: func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{Pending: true}, nil }}
 		s, ctx := store.NewMemory(time.Now), context.Background()
 		k := kernelOf(t, curious(t), calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}}, Engine: e, Store: s})
-		o := k.Execute(ctx, k.Judge(ctx, asks("web.search", "", nil)))[0]
+		o := k.Execute(ctx, k.Kernel.Judge(ctx, asks("web.search", "", nil)))[0]
 		post := calls.CallbackMessage{CallID: o.CallID, ID: o.CallID, Group: o.CallID, Digest: "x"}
 		if err := k.Complete(ctx, post, calls.CallbackResult{Failure: "no", Output: tool.Result{InputRequired: want(nil, question("a", "form", mail))}}); err != nil {
 			t.Fatal(err)
@@ -706,7 +706,7 @@ func TestAsksTakenAway(t *testing.T) {
 			if o.InputRequest == nil {
 				t.Fatalf("got %+v", o)
 			}
-			if err := k.Swap(now(c.now...)); err != nil {
+			if err := k.Kernel.Swap(now(c.now...)); err != nil {
 				t.Fatal(err)
 			}
 			answers := map[string]string{"a": mailed, "r": within}
@@ -835,7 +835,7 @@ func TestAnswersElsewhere(t *testing.T) {
 	o := handle(k, asks("web.search", "", nil), "")
 	answer := asks("web.search", o.RequestState, map[string]string{"a": mailed})
 	ctx := context.Background()
-	if got := k.Execute(ctx, k.Judge(ctx, answer))[0]; refusedAs(got.Refusal) != "execute internal" || len(e.all()) != 1 {
+	if got := k.Execute(ctx, k.Kernel.Judge(ctx, answer))[0]; refusedAs(got.Refusal) != "execute internal" || len(e.all()) != 1 {
 		t.Errorf("without a key: %+v", got)
 	}
 	for _, d := range []*elicit.Dialogue{answer.Inputs[0].Dialogue, {QuestionKinds: everything, Answers: map[string]json.RawMessage{"a": json.RawMessage(mailed)}}} {
@@ -854,10 +854,10 @@ func TestAnswersElsewhere(t *testing.T) {
 	}
 	// Check writes nothing, and uses up nothing.
 	records := len(j.all())
-	if r := k.Check(ctx, answer); r.Verdict != gateway.VerdictCall || len(j.all()) != records || len(e.all()) != 1 {
+	if r := k.Kernel.Check(ctx, answer); r.Verdict != gateway.VerdictCall || len(j.all()) != records || len(e.all()) != 1 {
 		t.Errorf("checked: %+v", r)
 	}
-	if r := k.Check(ctx, asks("web.search", "call_x", nil)); refusedAs(r.Refusal) != "schema invalid_value" {
+	if r := k.Kernel.Check(ctx, asks("web.search", "call_x", nil)); refusedAs(r.Refusal) != "schema invalid_value" {
 		t.Errorf("checked: %+v", r)
 	}
 	if kept, err := s.Get(ctx, o.CallID, store.OfAnyone()); err != nil || kept.Delivered != true {

@@ -34,7 +34,7 @@ func Example() {
 		`{"tool":{"name":"web.search","arguments":{"q":"noon"}}}`,
 	} {
 		request := gateway.Request{Inputs: []gateway.Input{{Completion: []byte(completion)}}}
-		decision := kernel.Judge(context.Background(), request)
+		decision := kernel.Kernel.Judge(context.Background(), request)
 		outcome := kernel.Execute(context.Background(), decision)[0]
 		switch {
 		case outcome.Refusal != nil:

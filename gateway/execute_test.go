@@ -66,7 +66,7 @@ func TestRefusedIsNotExecuted(t *testing.T) {
 	for _, v := range corpora.Vectors(t) {
 		for _, in := range spoiled(t, v) {
 			before := e.runs.Load()
-			d := k.Judge(context.Background(), gateway.Request{Subject: subjectOf(v), Inputs: []gateway.Input{in}})
+			d := k.Kernel.Judge(context.Background(), gateway.Request{Subject: subjectOf(v), Inputs: []gateway.Input{in}})
 			k.Execute(context.Background(), d)
 			ran := e.runs.Load() - before
 			if d.Reports[0].Verdict == gateway.VerdictCall {
@@ -107,7 +107,7 @@ func FuzzRefusedIsNotExecuted(f *testing.F) {
 	k := open(f, e, &journal{})
 	f.Fuzz(func(t *testing.T, in []byte, agent string) {
 		before := e.runs.Load()
-		d := k.Judge(context.Background(), gateway.Request{Subject: gateway.Subject{Agent: agent}, Inputs: []gateway.Input{{Completion: in}}})
+		d := k.Kernel.Judge(context.Background(), gateway.Request{Subject: gateway.Subject{Agent: agent}, Inputs: []gateway.Input{{Completion: in}}})
 		outcomes := k.Execute(context.Background(), d)
 		ran := e.runs.Load() - before
 		want := int64(0)
@@ -135,7 +135,7 @@ func TestCheckedBytesAreExecuted(t *testing.T) {
 	}}
 	k := open(t, e, &journal{})
 	const arguments = `{ "top_k" : 1.0 , "embedding":[ 9007199254740993, 1E2 ] }`
-	d := k.Judge(context.Background(), completion(`{"tool":{"name":"data.vector_search","arguments":`+arguments+`}}`))
+	d := k.Kernel.Judge(context.Background(), completion(`{"tool":{"name":"data.vector_search","arguments":`+arguments+`}}`))
 	o := k.Execute(context.Background(), d)
 	if got != arguments {
 		t.Errorf("the engine got %q (%v)", got, d.Refusal())
@@ -175,7 +175,7 @@ func TestOutcomes(t *testing.T) {
 				e, j := &engine{answer: c.answer}, &journal{}
 				k := open(t, e, j)
 				ctx, disconnect := context.WithCancel(context.Background())
-				d := k.Judge(ctx, completion(c.call))
+				d := k.Kernel.Judge(ctx, completion(c.call))
 				disconnect() // a caller that leaves after the decision stops nothing
 				o := k.Execute(ctx, d)[0]
 				if c.code == "" && o.Refusal != nil || c.code != "" && (o.Refusal == nil || o.Refusal.Code != c.code) {
@@ -219,7 +219,7 @@ func TestNoLogNoAct(t *testing.T) {
 		k := open(t, e, j)
 		j.fail(true)
 		for range 10 {
-			d := k.Judge(context.Background(), completion(search))
+			d := k.Kernel.Judge(context.Background(), completion(search))
 			if code := codeOf(d); code != refusal.AuditUnavailable {
 				t.Fatalf("got %s", code)
 			}
@@ -228,23 +228,23 @@ func TestNoLogNoAct(t *testing.T) {
 		if e.runs.Load() != 0 {
 			t.Fatalf("ran %d times", e.runs.Load())
 		}
-		if d := k.Judge(context.Background(), completion("It is noon.")); codeOf(d) != refusal.AuditUnavailable {
+		if d := k.Kernel.Judge(context.Background(), completion("It is noon.")); codeOf(d) != refusal.AuditUnavailable {
 			t.Error("text was released without its record")
 		}
 		j.fail(false)
-		d := k.Judge(context.Background(), completion(search))
+		d := k.Kernel.Judge(context.Background(), completion(search))
 		j.fail(true) // between the decision and the outcome
 		o := k.Execute(context.Background(), d)[0]
 		if o.Refusal != nil || e.runs.Load() != 1 {
 			t.Fatalf("got %+v", o.Refusal)
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		if k.Flush(ctx) == nil {
+		if k.Kernel.Flush(ctx) == nil {
 			t.Error("settled while an outcome is owed")
 		}
 		cancel()
 		j.fail(false)
-		if err := k.Flush(context.Background()); err != nil {
+		if err := k.Kernel.Flush(context.Background()); err != nil {
 			t.Error(err)
 		}
 		records := j.all()
@@ -258,7 +258,7 @@ func TestNoLogNoAct(t *testing.T) {
 func TestAnswer(t *testing.T) {
 	e, j := &engine{answer: func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{Pending: true}, nil }}, &journal{}
 	k := open(t, e, j)
-	o := k.Execute(context.Background(), k.Judge(context.Background(), completion(search)))[0]
+	o := k.Execute(context.Background(), k.Kernel.Judge(context.Background(), completion(search)))[0]
 	if !o.Pending || o.Result != nil || len(j.all()) != 1 {
 		t.Fatalf("got %+v", o)
 	}
@@ -299,9 +299,9 @@ func TestRecords(t *testing.T) {
 	k := kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Replica: "r1"}, Engine: &engine{}, Store: store.NewMemory(time.Now)})
 	request := completion(`{"tool":{"name":"web.search","arguments":{"query":"secret words"}}}`)
 	request.ID, request.Thread, request.TraceID = "req-1", "thread-1", "0123"
-	k.Execute(context.Background(), k.Judge(context.Background(), request))
-	k.Judge(context.Background(), completion("plain secret words"))
-	k.Judge(context.Background(), completion(`{"secret words`))
+	k.Execute(context.Background(), k.Kernel.Judge(context.Background(), request))
+	k.Kernel.Judge(context.Background(), completion("plain secret words"))
+	k.Kernel.Judge(context.Background(), completion(`{"secret words`))
 	records := j.all()
 	if len(records) != 4 {
 		t.Fatalf("%d records", len(records))
@@ -349,11 +349,11 @@ func TestSecretsAreRedacted(t *testing.T) {
 			{Completion: []byte(strings.Replace(call, "login", "log_in", 1))},
 			{Native: &gateway.NativeCall{Name: "login", Arguments: []byte(`{"user":"ann","password":"HUNTER2"}`)}},
 		} {
-			k.Execute(context.Background(), k.Judge(context.Background(), gateway.Request{Inputs: []gateway.Input{in}}))
+			k.Execute(context.Background(), k.Kernel.Judge(context.Background(), gateway.Request{Inputs: []gateway.Input{in}}))
 		}
 		request := completion(call)
 		request.Agent = "Nobody"
-		k.Judge(context.Background(), request)
+		k.Kernel.Judge(context.Background(), request)
 		for _, r := range j.all() {
 			if strings.Contains(string(r.Arguments)+r.Completion, "HUNTER2") {
 				t.Errorf("%s: %s %s was written with its secret: %s %s", keep, r.Verdict, r.Code, r.Arguments, r.Completion)
@@ -373,7 +373,7 @@ func TestSecondDecisionFails(t *testing.T) {
 	s.Limits = &ratelimit.Limits{Replicas: 1}
 	k := kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &failsAt{journal: j, at: 2}}, Engine: e})
 	native := gateway.Input{Native: &gateway.NativeCall{Name: "time.now", Arguments: []byte("{}")}}
-	d := k.Judge(context.Background(), gateway.Request{Inputs: []gateway.Input{native, native}})
+	d := k.Kernel.Judge(context.Background(), gateway.Request{Inputs: []gateway.Input{native, native}})
 	for _, o := range k.Execute(context.Background(), d) {
 		if o.Refusal == nil || o.Refusal.Code != refusal.AuditUnavailable {
 			t.Errorf("got %+v", o.Refusal)

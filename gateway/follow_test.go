@@ -34,7 +34,7 @@ func TestNotDispatched(t *testing.T) {
 		s.fail(how)
 		for name, o := range map[string]calls.Outcome{
 			"Handle":  k.Handle(ctx, completion(search), "key"),
-			"Execute": k.Execute(ctx, k.Judge(ctx, completion(search)))[0],
+			"Execute": k.Execute(ctx, k.Kernel.Judge(ctx, completion(search)))[0],
 		} {
 			if o.Refusal == nil || o.Refusal.Code != refusal.StoreUnavailable || o.Status != 503 || strings.Contains(string(o.Result), "secret") {
 				t.Errorf("%s, %s: %+v", how, name, o)
@@ -136,11 +136,11 @@ func TestAwayAtTheEnd(t *testing.T) {
 		}
 		short, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
-		if k.Flush(short) == nil {
+		if k.Kernel.Flush(short) == nil {
 			t.Error("settled while an end is owed")
 		}
 		s.fail("")
-		if err := k.Flush(ctx); err != nil {
+		if err := k.Kernel.Flush(ctx); err != nil {
 			t.Error(err)
 		}
 		call, err := k.Lookup(ctx, gateway.Request{}, o.CallID)

@@ -31,7 +31,7 @@ func loose(t testing.TB) *gateway.Config {
 
 func settle(t testing.TB, k *calls.Executor) {
 	t.Helper()
-	if err := k.Flush(context.Background()); err != nil {
+	if err := k.Kernel.Flush(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -65,7 +65,7 @@ func TestHandOver(t *testing.T) {
 		t.Fatalf("%d records before the outcomes", len(records))
 	}
 	waiting, cancel := context.WithTimeout(ctx, time.Millisecond)
-	if k.Flush(waiting) == nil {
+	if k.Kernel.Flush(waiting) == nil {
 		t.Error("settled while outcomes are owed")
 	}
 	cancel()
@@ -216,7 +216,7 @@ func TestJournalThatPanics(t *testing.T) {
 	e := &engine{}
 	k := kernelOf(t, loose(t), calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: journalPanics{}}, Engine: e})
 	for _, in := range []string{search, "Noon.", "{"} {
-		o := k.Execute(t.Context(), k.Judge(t.Context(), completion(in)))[0]
+		o := k.Execute(t.Context(), k.Kernel.Judge(t.Context(), completion(in)))[0]
 		if o.Refusal == nil || e.runs.Load() != 0 {
 			t.Errorf("%q: %+v", in, o)
 		}

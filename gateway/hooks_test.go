@@ -116,7 +116,7 @@ func TestHookRedactsArguments(t *testing.T) {
 func TestHookedStream(t *testing.T) {
 	ctx := context.Background()
 	k, j := kernelHooked(t, redacting, nil, nil)
-	s, err := k.Stream(ctx, gateway.Request{})
+	s, err := k.Kernel.Stream(ctx, gateway.Request{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,7 +288,7 @@ func TestHookLabelsResults(t *testing.T) {
 				Deps:   gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j, Ledger: threads},
 				Engine: &engine{answer: say}, Store: store.NewMemory(time.Now),
 			})
-			terms, _, err := k.Config().Terms()
+			terms, _, err := k.Kernel.Config().Terms()
 			if err == nil {
 				_, err = threads.KeepTerms(t.Context(), terms, nil)
 			}
@@ -377,7 +377,7 @@ func TestCalloutIsAsked(t *testing.T) {
 	if want := []string{"dlp call redacted", "dlp result redacted"}; !slices.Equal(counted, want) {
 		t.Errorf("counted %q", counted)
 	}
-	if r := k.Check(context.Background(), gateway.Request{Inputs: []gateway.Input{written(`{"text":"x"}`)["native"]}}); r.Refusal != nil || len(asked) != 2 {
+	if r := k.Kernel.Check(context.Background(), gateway.Request{Inputs: []gateway.Input{written(`{"text":"x"}`)["native"]}}); r.Refusal != nil || len(asked) != 2 {
 		t.Errorf("a check asks: %+v", r)
 	}
 }

@@ -136,7 +136,7 @@ func TestTextCallout(t *testing.T) {
 	if string(d.Reports[0].Text) != "[redacted:dlp]" || !slices.Equal(asked, []string{`text "Hello, you."`}) {
 		t.Errorf("%q, asked %q", d.Reports[0].Text, asked)
 	}
-	if r := k.Check(context.Background(), gateway.Request{Inputs: []gateway.Input{{Completion: []byte("Hi.")}}}); r.Verdict != gateway.VerdictText || len(asked) != 1 {
+	if r := k.Kernel.Check(context.Background(), gateway.Request{Inputs: []gateway.Input{{Completion: []byte("Hi.")}}}); r.Verdict != gateway.VerdictText || len(asked) != 1 {
 		t.Errorf("a check asks: %+v", r)
 	}
 	left, err := admit(t, k, gateway.Request{}).Hooks().ModelValue(context.Background(), []byte(`"thought"`))

@@ -28,7 +28,7 @@ func (a *asksOnce) Authenticate(credential string) *identity.Principal {
 // judgements are the judgements to have the first step of a judgement done.
 var judgements = map[string]func(*calls.Executor, gateway.Request) error{
 	"Judge": func(k *calls.Executor, r gateway.Request) error {
-		d := k.Judge(context.Background(), r)
+		d := k.Kernel.Judge(context.Background(), r)
 		d.Release()
 		if r := d.Refusal(); r != nil {
 			return r
@@ -36,17 +36,17 @@ var judgements = map[string]func(*calls.Executor, gateway.Request) error{
 		return nil
 	},
 	"Check": func(k *calls.Executor, r gateway.Request) error {
-		if r := k.Check(context.Background(), r).Refusal; r != nil {
+		if r := k.Kernel.Check(context.Background(), r).Refusal; r != nil {
 			return r
 		}
 		return nil
 	},
 	"Admit": func(k *calls.Executor, r gateway.Request) error {
-		_, err := k.Admit(context.Background(), r)
+		_, err := k.Kernel.Admit(context.Background(), r)
 		return err
 	},
 	"Tools": func(k *calls.Executor, r gateway.Request) error {
-		_, err := k.Tools(context.Background(), r)
+		_, err := k.Kernel.Tools(context.Background(), r)
 		return err
 	},
 	"Lookup": func(k *calls.Executor, r gateway.Request) error {
@@ -60,7 +60,7 @@ var judgements = map[string]func(*calls.Executor, gateway.Request) error{
 		return err
 	},
 	"Stream": func(k *calls.Executor, r gateway.Request) error {
-		_, err := k.Stream(context.Background(), r)
+		_, err := k.Kernel.Stream(context.Background(), r)
 		return err
 	},
 }
@@ -87,7 +87,7 @@ func TestIdentifiedCountsOnce(t *testing.T) {
 		k, _, requested := identifying(t, 1)
 		request := completion(search)
 		request.Credential, request.CallerAddress = "key", "127.0.0.1"
-		caller, err := k.Identify(context.Background(), &request)
+		caller, err := k.Kernel.Identify(context.Background(), &request)
 		if caller != "app" || err != nil {
 			t.Fatalf("%s: %q %v", name, caller, err)
 		}
@@ -111,12 +111,12 @@ func TestIdentifiedIsOfTheRequest(t *testing.T) {
 		k, _, requested := identifying(t, 1)
 		request := completion(search)
 		request.Credential, request.CallerAddress = "key", "127.0.0.1"
-		if _, err := k.Identify(context.Background(), &request); err != nil {
+		if _, err := k.Kernel.Identify(context.Background(), &request); err != nil {
 			t.Fatal(err)
 		}
 		change(&request)
 		want := map[string]string{"nobody": "identity unauthenticated", "another": "", "from elsewhere": "identity caller_rate_limited"}[name]
-		if got := refusedBy(k.Judge(context.Background(), request)); got != want || requested.requests != 2 {
+		if got := refusedBy(k.Kernel.Judge(context.Background(), request)); got != want || requested.requests != 2 {
 			t.Errorf("%s: %q, and a credential was judged %d times", name, got, requested.requests)
 		}
 	}
@@ -124,13 +124,13 @@ func TestIdentifiedIsOfTheRequest(t *testing.T) {
 	two, _, asked := identifying(t, 1)
 	request := completion(search)
 	request.Credential = "key"
-	if _, err := one.Identify(context.Background(), &request); err != nil {
+	if _, err := one.Kernel.Identify(context.Background(), &request); err != nil {
 		t.Fatal(err)
 	}
-	if got := refusedBy(two.Judge(context.Background(), request)); got != "" || asked.requests != 1 {
+	if got := refusedBy(two.Kernel.Judge(context.Background(), request)); got != "" || asked.requests != 1 {
 		t.Errorf("another kernel: %q, and the credential was judged %d times", got, asked.requests)
 	}
-	if got := refusedBy(two.Judge(context.Background(), request)); got != "identity caller_rate_limited" {
+	if got := refusedBy(two.Kernel.Judge(context.Background(), request)); got != "identity caller_rate_limited" {
 		t.Errorf("another kernel did not take the rate: %q", got)
 	}
 }
@@ -158,12 +158,12 @@ func TestIdentifiedAcrossReloads(t *testing.T) {
 			k, s, _ := identifying(t, 1)
 			request := completion(search)
 			request.Credential, request.CallerAddress, request.Agent = "key", "127.0.0.1", "Analyst"
-			if _, err := k.Identify(context.Background(), &request); err != nil {
+			if _, err := k.Kernel.Identify(context.Background(), &request); err != nil {
 				t.Fatal(err)
 			}
 			next := *s
 			next.Identity = c.now
-			if err := k.Swap(&next); err != nil {
+			if err := k.Kernel.Swap(&next); err != nil {
 				t.Fatal(err)
 			}
 			if got := refusedAs(judge(k, request)); got != c.want {
@@ -199,11 +199,11 @@ func TestIdentifyRefuses(t *testing.T) {
 		request := gateway.Request{Credential: c.credential, CallerAddress: "127.0.0.1"}
 		if c.credential == "spent" {
 			request.Credential = "key"
-			if _, err := k.Identify(context.Background(), &request); err != nil {
+			if _, err := k.Kernel.Identify(context.Background(), &request); err != nil {
 				t.Fatal(err)
 			}
 		}
-		caller, err := k.Identify(context.Background(), &request)
+		caller, err := k.Kernel.Identify(context.Background(), &request)
 		if refusedAs(err) != c.want || caller != "" || len(j.all()) != 0 || seen.refused != 1 {
 			t.Errorf("%s: %q %v; %d records, %d counted", name, caller, err, len(j.all()), seen.refused)
 		}

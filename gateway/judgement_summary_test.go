@@ -39,7 +39,7 @@ func TestJudged(t *testing.T) {
 		"several, passed": {"Analyst", native("time.now", "time.now"), gateway.Summary{Agent: "Analyst", Tool: "time.now", Verdict: gateway.VerdictCall}},
 	} {
 		var judged gateway.Judged
-		d := k.Judge(t.Context(), gateway.Request{Subject: gateway.Subject{Agent: c.agent}, Inputs: c.inputs, Judged: &judged})
+		d := k.Kernel.Judge(t.Context(), gateway.Request{Subject: gateway.Subject{Agent: c.agent}, Inputs: c.inputs, Judged: &judged})
 		d.Release()
 		if got := judged.Last(); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
@@ -72,7 +72,7 @@ func TestObservedNames(t *testing.T) {
 		}
 		seen := &judgedCounts{agent: "?", tool: "?"}
 		k := kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}, Observer: seen}, Store: store.NewMemory(time.Now)})
-		d := k.Judge(t.Context(), gateway.Request{
+		d := k.Kernel.Judge(t.Context(), gateway.Request{
 			Credential: c.credential, CallerAddress: "127.0.0.1", Subject: gateway.Subject{Agent: c.agent, Workspace: "acme", Project: "alpha"},
 			Inputs: []gateway.Input{{Native: &gateway.NativeCall{Name: c.tool, Arguments: []byte(`{}`)}}},
 		})

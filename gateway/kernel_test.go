@@ -100,13 +100,13 @@ func TestRetryAfterIsTrue(t *testing.T) {
 	written := &journal{}
 	k := kernelOf(t, state(t, vectorConfig), calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(c.now), Journal: written}})
 	for i := range 3 { // the burst of web.search for Analyst
-		d := k.Judge(context.Background(), completion(search))
+		d := k.Kernel.Judge(context.Background(), completion(search))
 		if code := codeOf(d); code != "" {
 			t.Fatalf("call %d: %s", i, code)
 		}
 		d.Release()
 	}
-	d := k.Judge(context.Background(), completion(search))
+	d := k.Kernel.Judge(context.Background(), completion(search))
 	r := d.Refusal()
 	if r == nil || r.Code != refusal.RateLimited || r.Stage != refusal.Rate || r.RetryAfterMS != 1000 || !r.Retryable() {
 		t.Fatalf("got %+v", r)
@@ -116,11 +116,11 @@ func TestRetryAfterIsTrue(t *testing.T) {
 		t.Errorf("the record says %q", records[len(records)-1].Limit)
 	}
 	c.advance(time.Duration(r.RetryAfterMS)*time.Millisecond - time.Millisecond)
-	if code := codeOf(k.Judge(context.Background(), completion(search))); code != refusal.RateLimited {
+	if code := codeOf(k.Kernel.Judge(context.Background(), completion(search))); code != refusal.RateLimited {
 		t.Errorf("a millisecond early: %s", code)
 	}
 	c.advance(time.Millisecond)
-	if code := codeOf(k.Judge(context.Background(), completion(search))); code != "" {
+	if code := codeOf(k.Kernel.Judge(context.Background(), completion(search))); code != "" {
 		t.Errorf("after exactly that long: %s", code)
 	}
 }
@@ -130,13 +130,13 @@ func TestSlots(t *testing.T) {
 	const now = `{"tool":{"name":"time.now","arguments":{}}}`
 	var held []*gateway.Decision
 	for range 4 { // the concurrency of Analyst
-		d := k.Judge(context.Background(), completion(now))
+		d := k.Kernel.Judge(context.Background(), completion(now))
 		if code := codeOf(d); code != "" {
 			t.Fatal(code)
 		}
 		held = append(held, d)
 	}
-	if code := codeOf(k.Judge(context.Background(), completion(now))); code != refusal.ConcurrencyLimited {
+	if code := codeOf(k.Kernel.Judge(context.Background(), completion(now))); code != refusal.ConcurrencyLimited {
 		t.Fatalf("a fifth at the same time: %s", code)
 	}
 	// A call refused after it took a slot gives the slot back.
@@ -144,11 +144,11 @@ func TestSlots(t *testing.T) {
 	held[0].Release()
 	for range 8 {
 		outside := completion(`{"tool":{"name":"files.read","arguments":{"path":"/etc/passwd"}}}`)
-		if code := codeOf(k.Judge(context.Background(), outside)); code != refusal.BoundaryViolation {
+		if code := codeOf(k.Kernel.Judge(context.Background(), outside)); code != refusal.BoundaryViolation {
 			t.Fatalf("got %s", code)
 		}
 	}
-	if code := codeOf(k.Judge(context.Background(), completion(now))); code != "" {
+	if code := codeOf(k.Kernel.Judge(context.Background(), completion(now))); code != "" {
 		t.Errorf("the slot was not given back: %s", code)
 	}
 }
@@ -157,11 +157,11 @@ func TestSlots(t *testing.T) {
 func TestCheckTakesNothing(t *testing.T) {
 	k := kernelWith(t, state(t, vectorConfig), ratelimit.NewLocal(newClock().now))
 	for range 500 {
-		if r := k.Check(context.Background(), completion(search)); r.Verdict != gateway.VerdictCall {
+		if r := k.Kernel.Check(context.Background(), completion(search)); r.Verdict != gateway.VerdictCall {
 			t.Fatal(r.Refusal)
 		}
 	}
-	r := k.Check(context.Background(), completion(search))
+	r := k.Kernel.Check(context.Background(), completion(search))
 	var got []refusal.Stage
 	for _, s := range r.Stages {
 		got = append(got, s.Stage)
@@ -180,15 +180,15 @@ func TestOthersBudget(t *testing.T) {
 	request := completion(`{"tool":{"name":"time.now","arguments":{}}}`)
 	request.Subject = gateway.Subject{Agent: "Intern", Workspace: "acme", Project: "beta"}
 	for range 3 {
-		if code := codeOf(k.Judge(context.Background(), request)); code != refusal.ProjectMismatch {
+		if code := codeOf(k.Kernel.Judge(context.Background(), request)); code != refusal.ProjectMismatch {
 			t.Fatalf("got %s", code)
 		}
 	}
 	request.Agent = "Analyst"
-	if code := codeOf(k.Judge(context.Background(), request)); code != "" {
+	if code := codeOf(k.Kernel.Judge(context.Background(), request)); code != "" {
 		t.Errorf("the project's own agent: %s", code)
 	}
-	if code := codeOf(k.Judge(context.Background(), request)); code != refusal.RateLimited {
+	if code := codeOf(k.Kernel.Judge(context.Background(), request)); code != refusal.RateLimited {
 		t.Errorf("the second call of the hour: %s", code)
 	}
 }
@@ -202,17 +202,17 @@ func TestSeveralCalls(t *testing.T) {
 	}
 	good, bad := native("web.search", `{"query":"x"}`), native("web.search", `{"query":1}`)
 	for range 10 {
-		d := k.Judge(context.Background(), gateway.Request{Inputs: []gateway.Input{good, bad}})
+		d := k.Kernel.Judge(context.Background(), gateway.Request{Inputs: []gateway.Input{good, bad}})
 		if codeOf(d) != refusal.WrongType || d.Reports[0].Refusal != nil || d.Reports[1].Refusal == nil {
 			t.Fatalf("got %+v", d.Reports)
 		}
 	}
 	// The ten refused pairs took nothing: the burst is whole.
-	d := k.Judge(context.Background(), gateway.Request{Inputs: []gateway.Input{good, good, good}})
+	d := k.Kernel.Judge(context.Background(), gateway.Request{Inputs: []gateway.Input{good, good, good}})
 	if code := codeOf(d); code != "" || len(d.Reports) != 3 {
 		t.Fatalf("three calls: %s", code)
 	}
-	if code := codeOf(k.Judge(context.Background(), gateway.Request{Inputs: []gateway.Input{good}})); code != refusal.RateLimited {
+	if code := codeOf(k.Kernel.Judge(context.Background(), gateway.Request{Inputs: []gateway.Input{good}})); code != refusal.RateLimited {
 		t.Errorf("a fourth: %s", code)
 	}
 	d.Release()
@@ -220,7 +220,7 @@ func TestSeveralCalls(t *testing.T) {
 		``: "empty_output", `{`: "malformed_json", `[]`: "wrong_type", `{"query":"x"} {}`: "malformed_json", `{"query":"x","query":"y"}`: "duplicate_key",
 		"{\"query\":\"\xff\"}": "invalid_utf8", `{"query":1e999}`: "invalid_number",
 	} {
-		r := k.Check(context.Background(), gateway.Request{Inputs: []gateway.Input{native("web.search", name)}})
+		r := k.Kernel.Check(context.Background(), gateway.Request{Inputs: []gateway.Input{native("web.search", name)}})
 		if r.Refusal == nil || r.Refusal.Code != want || r.Refusal.Violations[0].Path != "/tool/arguments" {
 			t.Errorf("%q: %+v, want %s", name, r.Refusal, want)
 		}
@@ -234,15 +234,15 @@ func TestCallerLimitComesFirst(t *testing.T) {
 	k := kernelWith(t, s, ratelimit.NewLocal(newClock().now))
 	request := completion("{")
 	request.CallerAddress = "127.0.0.1"
-	if code := codeOf(k.Judge(context.Background(), request)); code != refusal.MalformedJSON {
+	if code := codeOf(k.Kernel.Judge(context.Background(), request)); code != refusal.MalformedJSON {
 		t.Errorf("the first: %s", code)
 	}
-	d := k.Judge(context.Background(), request)
+	d := k.Kernel.Judge(context.Background(), request)
 	if code := codeOf(d); code != refusal.CallerRateLimited || d.Refusal().Stage != refusal.Identity {
 		t.Errorf("the second: %s", code)
 	}
 	request.CallerAddress = "127.0.0.2"
-	if code := codeOf(k.Judge(context.Background(), request)); code != refusal.MalformedJSON {
+	if code := codeOf(k.Kernel.Judge(context.Background(), request)); code != refusal.MalformedJSON {
 		t.Errorf("another caller: %s", code)
 	}
 }
@@ -269,7 +269,7 @@ func TestBrokenGuards(t *testing.T) {
 		for caller, stage := range map[string]refusal.Stage{"": refusal.Rate, "127.0.0.1": refusal.Identity} {
 			request := completion(search)
 			request.CallerAddress = caller
-			r := k.Judge(context.Background(), request).Refusal()
+			r := k.Kernel.Judge(context.Background(), request).Refusal()
 			if r == nil || r.Code != refusal.Internal || r.Stage != stage {
 				t.Errorf("%s: got %+v, want internal at %s", how, r, stage)
 				continue
@@ -298,7 +298,7 @@ func TestBrokenGuards(t *testing.T) {
 		refusal.AuditUnavailable:   {Limiter: ratelimit.NewLocal(time.Now)},
 	} {
 		k := kernelOf(t, s, calls.Deps{Deps: parts})
-		d := k.Judge(context.Background(), completion(search))
+		d := k.Kernel.Judge(context.Background(), completion(search))
 		if code := codeOf(d); code != want {
 			t.Errorf("got %s, want %s", code, want)
 		}
@@ -309,7 +309,7 @@ func TestBrokenGuards(t *testing.T) {
 	// Projects that are missing refuse everything.
 	without := *s
 	without.Workspaces, without.Limits = nil, &ratelimit.Limits{Replicas: 1}
-	if code := codeOf(kernelWith(t, &without, ratelimit.NewLocal(time.Now)).Judge(context.Background(), completion(search))); code != refusal.WorkspaceMismatch {
+	if code := codeOf(kernelWith(t, &without, ratelimit.NewLocal(time.Now)).Kernel.Judge(context.Background(), completion(search))); code != refusal.WorkspaceMismatch {
 		t.Errorf("without workspaces: %s", code)
 	}
 }
@@ -329,7 +329,7 @@ func TestSwapUnderLoad(t *testing.T) {
 	swaps.Go(func() {
 		for ctx.Err() == nil {
 			for _, s := range []*gateway.Config{denies, allows} {
-				if err := k.Swap(s); err != nil {
+				if err := k.Kernel.Swap(s); err != nil {
 					t.Error(err)
 				}
 			}
@@ -339,7 +339,7 @@ func TestSwapUnderLoad(t *testing.T) {
 	for range 16 {
 		judges.Go(func() {
 			for range 200 {
-				d := k.Judge(context.Background(), completion(search))
+				d := k.Kernel.Judge(context.Background(), completion(search))
 				want := refusal.Code("")
 				if d.Digest == "denies" {
 					want = refusal.PermissionDenied

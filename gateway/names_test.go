@@ -42,7 +42,7 @@ func TestToolsOfAnAdmission(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listed, err := k.Tools(context.Background(), gateway.Request{})
+	listed, err := k.Kernel.Tools(context.Background(), gateway.Request{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestToolsElsewhere(t *testing.T) {
 		{"", "", true}, {"acme", "alpha", true}, {"", "beta", false}, {"globex", "", false}, {"globex", "gamma", false}, {"nowhere", "alpha", false},
 	} {
 		request := gateway.Request{Credential: "k", Subject: gateway.Subject{Workspace: c.workspace, Project: c.project}}
-		tools, err := k.Tools(context.Background(), request)
+		tools, err := k.Kernel.Tools(context.Background(), request)
 		if err != nil || (len(tools) > 0) != c.some {
 			t.Errorf("%+v: %d tools, %v", c, len(tools), err)
 		}

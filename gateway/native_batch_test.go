@@ -157,7 +157,7 @@ func TestTextIsNoProse(t *testing.T) {
 	// A configuration cannot make all text prose.
 	s := state(t, vectorConfig)
 	s.Output.TextOnly = true
-	if got := refusedBy(kernelWith(t, s, ratelimit.NewLocal(time.Now)).Judge(ctx, completion(`{"a":1}`))); got != "parse not_a_tool_call" {
+	if got := refusedBy(kernelWith(t, s, ratelimit.NewLocal(time.Now)).Kernel.Judge(ctx, completion(`{"a":1}`))); got != "parse not_a_tool_call" {
 		t.Errorf("under a configuration of prose: %q", got)
 	}
 }
@@ -337,7 +337,7 @@ func TestExecutedCallsAreKept(t *testing.T) {
 	// So is what is judged without an admission.
 	before := len(s.opened)
 	e.answer = nil
-	if o := k.Execute(ctx, k.Judge(ctx, completion(search))); o[0].Refusal != nil || len(s.opened) != before+1 {
+	if o := k.Execute(ctx, k.Kernel.Judge(ctx, completion(search))); o[0].Refusal != nil || len(s.opened) != before+1 {
 		t.Errorf("kept %d, %+v", len(s.opened)-before, o)
 	}
 }

@@ -78,7 +78,7 @@ func BenchmarkPlainCall(b *testing.B) {
 		k := plainExecutor(b)
 		b.ReportAllocs()
 		for b.Loop() {
-			if r := k.Check(ctx, request); r.Refusal != nil {
+			if r := k.Kernel.Check(ctx, request); r.Refusal != nil {
 				b.Fatal(r.Refusal)
 			}
 		}
@@ -87,7 +87,7 @@ func BenchmarkPlainCall(b *testing.B) {
 		k := plainExecutor(b)
 		b.ReportAllocs()
 		for b.Loop() {
-			if o := k.Execute(ctx, k.Judge(ctx, request))[0]; o.Refusal != nil {
+			if o := k.Execute(ctx, k.Kernel.Judge(ctx, request))[0]; o.Refusal != nil {
 				b.Fatal(o.Refusal)
 			}
 		}
@@ -126,7 +126,7 @@ func BenchmarkThreads(b *testing.B) {
 			files["policy.csv"] += c.rows
 			ledger := store.NewThreads(time.Now, store.ThreadBounds{})
 			k := plainExecutorOf(b, files, discard{}, ledger)
-			terms, _, err := k.Config().Terms()
+			terms, _, err := k.Kernel.Config().Terms()
 			if err == nil {
 				_, err = ledger.KeepTerms(b.Context(), terms, nil)
 			}
@@ -145,7 +145,7 @@ func BenchmarkThreads(b *testing.B) {
 			before := used()
 			b.ReportAllocs()
 			for b.Loop() {
-				if o := k.Execute(context.Background(), k.Judge(context.Background(), request))[0]; o.Refusal != nil {
+				if o := k.Execute(context.Background(), k.Kernel.Judge(context.Background(), request))[0]; o.Refusal != nil {
 					b.Fatal(o.Refusal)
 				}
 			}

@@ -19,7 +19,7 @@ func TestQuarantine(t *testing.T) {
 	k := kernelWith(t, loose(t), ratelimit.NewLocal(time.Now))
 	listed := func(name string) bool {
 		t.Helper()
-		tools, err := k.Tools(context.Background(), gateway.Request{})
+		tools, err := k.Kernel.Tools(context.Background(), gateway.Request{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -30,11 +30,11 @@ func TestQuarantine(t *testing.T) {
 		}
 		return false
 	}
-	if r := k.Check(context.Background(), completion(search)); r.Refusal != nil || !listed("web.search") {
+	if r := k.Kernel.Check(context.Background(), completion(search)); r.Refusal != nil || !listed("web.search") {
 		t.Fatalf("refused before: %v", r.Refusal)
 	}
 	apart := map[string]bool{"web.search": true, "web.new": true, "pay.new": true, "web.hub.*": true}
-	k.Quarantine(apart)
+	k.Kernel.Quarantine(apart)
 	clear(apart) // is the caller's own
 	for text, code := range map[string]refusal.Code{
 		search: refusal.ToolQuarantined,
@@ -51,7 +51,7 @@ func TestQuarantine(t *testing.T) {
 		// It is not offered either.
 		`{"tool":{"name":"web.serch","arguments":{"query":"x"}}}`: refusal.UnknownTool,
 	} {
-		r := k.Check(context.Background(), completion(text))
+		r := k.Kernel.Check(context.Background(), completion(text))
 		if r.Refusal == nil || r.Refusal.Code != code || len(r.Refusal.DidYouMean) > 0 || strings.Contains(r.Refusal.Message, "query") {
 			t.Errorf("%s: %v", text, r.Refusal)
 		}
@@ -59,8 +59,8 @@ func TestQuarantine(t *testing.T) {
 	if listed("web.search") {
 		t.Error("a tool in quarantine is listed")
 	}
-	k.Quarantine(nil)
-	if r := k.Check(context.Background(), completion(search)); r.Refusal != nil || !listed("web.search") {
+	k.Kernel.Quarantine(nil)
+	if r := k.Kernel.Check(context.Background(), completion(search)); r.Refusal != nil || !listed("web.search") {
 		t.Errorf("refused after: %v", r.Refusal)
 	}
 }
@@ -69,26 +69,26 @@ func TestQuarantine(t *testing.T) {
 // and a call of it may be sent again, by whoever may call it.
 func TestStarting(t *testing.T) {
 	k := kernelWith(t, loose(t), ratelimit.NewLocal(time.Now))
-	refused := func(text string) *refusal.Error { return k.Check(t.Context(), completion(text)).Refusal }
-	k.Starting(map[string]bool{"web.search": true, "files.delete": true})
+	refused := func(text string) *refusal.Error { return k.Kernel.Check(t.Context(), completion(text)).Refusal }
+	k.Kernel.Starting(map[string]bool{"web.search": true, "files.delete": true})
 	for _, text := range []string{search, `{"tool":{"name":"web.search","arguments":{"wrong":1}}}`} {
 		r := refused(text)
 		if r == nil || r.Code != refusal.ToolStarting || r.Stage != refusal.Schema || r.Status() != 503 || !r.Retryable() || r.RetryAfterMS < 1 || strings.Contains(r.Message, "query") {
 			t.Errorf("%s: %+v", text, r)
 		}
 	}
-	tools, err := k.Tools(t.Context(), gateway.Request{})
+	tools, err := k.Kernel.Tools(t.Context(), gateway.Request{})
 	if err != nil || !slices.ContainsFunc(tools, func(tool gateway.Tool) bool { return tool.Name == "web.search" }) {
 		t.Errorf("%+v, %v", tools, err)
 	}
 	if r := refused(`{"tool":{"name":"files.delete","arguments":{"path":"x"}}}`); r == nil || r.Code != refusal.PermissionDenied {
 		t.Errorf("what the agent may not use: %v", r)
 	}
-	k.Hold(map[string]bool{"web.search": true}, nil)
+	k.Kernel.Hold(map[string]bool{"web.search": true}, nil)
 	if r := refused(search); r == nil || r.Code != refusal.ToolQuarantined {
 		t.Errorf("a list that differs: %v", r)
 	}
-	k.Hold(nil, nil)
+	k.Kernel.Hold(nil, nil)
 	if r := refused(search); r != nil {
 		t.Errorf("a list as it was accepted: %v", r)
 	}
@@ -126,12 +126,12 @@ func TestAcceptedMeanwhile(t *testing.T) {
 		"taken by another": {"", "hub", other, ""},
 	} {
 		k := kernelWith(t, accepted(c.server, first), ratelimit.NewLocal(time.Now))
-		s, err := k.Stream(context.Background(), gateway.Request{})
+		s, err := k.Kernel.Stream(context.Background(), gateway.Request{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		s.Write([]byte(search))
-		if err := k.Swap(accepted(c.now, c.schema)); err != nil {
+		if err := k.Kernel.Swap(accepted(c.now, c.schema)); err != nil {
 			t.Fatal(err)
 		}
 		d := s.Close(context.Background(), false)

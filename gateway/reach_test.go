@@ -54,7 +54,7 @@ func TestKeptReaches(t *testing.T) {
 							tool := fmt.Sprintf("t%d.call", i)
 							request := completion(`{"tool":{"name":"` + tool + `","arguments":{"n":7}}}`)
 							request.Subject = gateway.Subject{Agent: agent, Workspace: "acme", Project: project}
-							r := k.Check(context.Background(), request)
+							r := k.Kernel.Check(context.Background(), request)
 							reach, err := c.Policy.Reach(agent, "acme", project, tool)
 							if denied := r.Refusal != nil && r.Refusal.Code == refusal.PermissionDenied; err != nil || denied != (reach == policy.Never) {
 								t.Errorf("%s, %s, %s: %v, and the policy says %v", agent, project, tool, r.Refusal, reach)

@@ -90,7 +90,7 @@ func (n *node) reconcile(t testing.TB, past calls.Backlog) calls.ReconcileStats 
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	reconciler.Stop(ctx)
-	if err := n.Flush(ctx); err != nil {
+	if err := n.Executor.Kernel.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
 	mu.Lock()
@@ -195,7 +195,7 @@ func TestRecovery(t *testing.T) {
 			for round := range 3 { // as often as it starts
 				n := j.node(t, dir, s, e, time.Now)
 				if name == "its tool is stopped" {
-					n.Stop([]store.Stop{{ID: "stop_1", Agent: "Analyst", Workspace: "acme", Project: "alpha", Tool: "web.*", Thread: "thread"}}, true)
+					n.Executor.Kernel.Stop([]store.Stop{{ID: "stop_1", Agent: "Analyst", Workspace: "acme", Project: "alpha", Tool: "web.*", Thread: "thread"}}, true)
 				}
 				n.reconcile(t, j.past())
 				outcomes := j.outcomes("call_1")
@@ -361,7 +361,7 @@ func TestEndedBeforeTheStoreIsBack(t *testing.T) {
 	ctx := context.Background()
 	dir, s, j := t.TempDir(), loose(t), &journal{}
 	n := j.node(t, dir, s, later(func() time.Time { return time.Now().Add(time.Hour) }), time.Now)
-	o := n.Execute(ctx, n.Judge(ctx, completion(search)))[0]
+	o := n.Execute(ctx, n.Executor.Kernel.Judge(ctx, completion(search)))[0]
 	if err := n.store.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -381,7 +381,7 @@ func TestEndedBeforeTheStoreIsBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	reconciler.Stop(ctx)
-	if err := n.Flush(ctx); err != nil {
+	if err := n.Executor.Kernel.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if got := j.outcomes(o.CallID); len(got) != 1 || got[0].Outcome != audit.Result {
@@ -438,7 +438,7 @@ func TestAnswerAcrossARestart(t *testing.T) {
 	ctx := context.Background()
 	dir, s, j := t.TempDir(), loose(t), &journal{}
 	n := j.node(t, dir, s, later(func() time.Time { return time.Now().Add(time.Hour) }), time.Now)
-	o := n.Execute(ctx, n.Judge(ctx, completion(search)))[0]
+	o := n.Execute(ctx, n.Executor.Kernel.Judge(ctx, completion(search)))[0]
 	if !o.Pending || o.Status != 202 || len(j.outcomes(o.CallID)) != 0 {
 		t.Fatalf("%+v", o)
 	}
@@ -489,7 +489,7 @@ func (n *node) pendThenAnswer(t testing.TB, change func(*gateway.Config), s *gat
 	n.leave(t, &journal{}, "call_9", reads, store.Waiting)
 	other := *s
 	change(&other)
-	if err := n.Swap(&other); err != nil {
+	if err := n.Executor.Kernel.Swap(&other); err != nil {
 		t.Fatal(err)
 	}
 	post := calls.CallbackMessage{CallID: "call_9", ID: "call_9", Group: "thread", Digest: "d"}
@@ -519,7 +519,7 @@ func TestExpiry(t *testing.T) {
 	} {
 		clock, j := newClock(), &journal{}
 		n := j.node(t, t.TempDir(), loose(t), later(func() time.Time { return clock.now().Add(time.Hour) }), clock.now)
-		o := n.Execute(ctx, n.Judge(ctx, completion(c.call)))[0]
+		o := n.Execute(ctx, n.Executor.Kernel.Judge(ctx, completion(c.call)))[0]
 		clock.advance(time.Hour - time.Millisecond)
 		n.reconcile(t, calls.Backlog{})
 		if len(j.outcomes(o.CallID)) != 0 {
@@ -550,7 +550,7 @@ func TestOneEnd(t *testing.T) {
 	clock, j := newClock(), &journal{}
 	n := j.node(t, t.TempDir(), loose(t), later(func() time.Time { return clock.now().Add(time.Hour) }), clock.now)
 	for round := range 20 {
-		o := n.Execute(ctx, n.Judge(ctx, completion(search)))[0]
+		o := n.Execute(ctx, n.Executor.Kernel.Judge(ctx, completion(search)))[0]
 		var group sync.WaitGroup
 		var accepted sync.Map
 		for i := range 6 {
@@ -615,7 +615,7 @@ func TestOwedOutcomes(t *testing.T) {
 			a, kept := logA.sharedNode(t, address, prefix, "a", waits, logA)
 			ids := []string{}
 			for range 3 {
-				ids = append(ids, a.Execute(ctx, a.Judge(ctx, completion(search)))[0].CallID)
+				ids = append(ids, a.Execute(ctx, a.Executor.Kernel.Judge(ctx, completion(search)))[0].CallID)
 			}
 			dies.fail(true)
 			defer dies.fail(false)
@@ -634,7 +634,7 @@ func TestOwedOutcomes(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !lost {
-				if err := b.Flush(ctx); err != nil {
+				if err := b.Executor.Kernel.Flush(ctx); err != nil {
 					t.Fatal(err)
 				}
 				for _, id := range ids {

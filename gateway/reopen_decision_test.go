@@ -16,12 +16,12 @@ import (
 func TestJudgedAnew(t *testing.T) {
 	ctx := context.Background()
 	for name, judge := range map[string]func(k *calls.Executor) *gateway.Decision{
-		"whole": func(k *calls.Executor) *gateway.Decision { return k.Judge(ctx, completion(search)) },
+		"whole": func(k *calls.Executor) *gateway.Decision { return k.Kernel.Judge(ctx, completion(search)) },
 		"admitted": func(k *calls.Executor) *gateway.Decision {
 			return admit(t, k, gateway.Request{}).Judge(ctx, gateway.ModeCall, gateway.Input{Completion: []byte(search)})
 		},
 		"pieces": func(k *calls.Executor) *gateway.Decision {
-			s, err := k.Stream(ctx, gateway.Request{})
+			s, err := k.Kernel.Stream(ctx, gateway.Request{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -34,7 +34,7 @@ func TestJudgedAnew(t *testing.T) {
 			j := &journal{}
 			k := kernelOf(t, state(t, vectorConfig), calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(newClock().now), Journal: j}})
 			for range 2 { // of the burst of 3
-				k.Judge(ctx, completion(search)).Release()
+				k.Kernel.Judge(ctx, completion(search)).Release()
 			}
 			j.fail(true)
 			d := judge(k)
@@ -54,7 +54,7 @@ func TestJudgedAnew(t *testing.T) {
 				t.Errorf("a decision that passed: %v", err)
 			}
 			d.Release()
-			if code := codeOf(k.Judge(ctx, completion(search))); code != refusal.RateLimited {
+			if code := codeOf(k.Kernel.Judge(ctx, completion(search))); code != refusal.RateLimited {
 				t.Errorf("another call behind the burst: %q", code)
 			}
 		})
@@ -68,16 +68,16 @@ func TestJudgedAnewByTheConfigurationOfNow(t *testing.T) {
 	s := loose(t)
 	j := &journal{}
 	k := kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(newClock().now), Journal: j}})
-	passed := k.Judge(ctx, completion(search))
+	passed := k.Kernel.Judge(ctx, completion(search))
 	if o := passed.Reopen(ctx); len(o.Calls()) != 0 {
 		t.Error("a decision that passed was opened again")
 	}
 	j.fail(true)
-	d := k.Judge(ctx, completion(search))
+	d := k.Kernel.Judge(ctx, completion(search))
 	j.fail(false)
 	now := *s
 	now.Agents = map[string]bool{"Intern": true}
-	if err := k.Swap(&now); err != nil {
+	if err := k.Kernel.Swap(&now); err != nil {
 		t.Fatal(err)
 	}
 	if code := codeOf(d.Reopen(ctx).Judge(ctx)); code != refusal.AgentUnknown {

@@ -104,7 +104,7 @@ func TestBroughtTools(t *testing.T) {
 		}
 	}
 	// Not even where it is on the list of tools in quarantine.
-	k.Quarantine(map[string]bool{"web.extra": true})
+	k.Kernel.Quarantine(map[string]bool{"web.extra": true})
 	if got := refusedBy(a.Judge(ctx, gateway.ModeEnforce, extra(`{"q":"x"}`))); got != "permission tool_quarantined" {
 		t.Errorf("found %q", got)
 	}
@@ -128,7 +128,7 @@ func TestBroughtToolsAndReload(t *testing.T) {
 		}
 		next := *before
 		next.Tools = r
-		if err := k.Swap(&next); err != nil {
+		if err := k.Kernel.Swap(&next); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -18,7 +18,7 @@ func TestRunnerRunsOnlyApproved(t *testing.T) {
 		t.Errorf("the zero value: %v, %d runs", err, e.runs.Load())
 	}
 	k := open(t, e, j)
-	d := k.Judge(ctx, completion(search))
+	d := k.Kernel.Judge(ctx, completion(search))
 	defer d.Release()
 	if calls, refused := gateway.DoorOf(k.Kernel).Approve(d, gateway.ModeEnforce); calls != nil || refused == nil {
 		t.Errorf("in another mode: %v, %v", calls, refused)
@@ -40,7 +40,7 @@ func TestRunnerRunsOnlyApproved(t *testing.T) {
 func TestForeignDecision(t *testing.T) {
 	ctx, engines := context.Background(), [2]*engine{{}, {}}
 	judging, other := open(t, engines[0], &journal{}), open(t, engines[1], &journal{})
-	d := judging.Judge(ctx, completion(search))
+	d := judging.Kernel.Judge(ctx, completion(search))
 	o := other.Execute(ctx, d)
 	if len(o) != 1 || o[0].Refusal == nil || o[0].Refusal.Code != refusal.Internal {
 		t.Errorf("%+v", o)
@@ -54,7 +54,7 @@ func TestForeignDecision(t *testing.T) {
 // waits for its tool, or that has ended is not run again.
 func TestReapproveNeedsADispatchedCall(t *testing.T) {
 	e := open(t, &engine{}, &journal{})
-	d := e.Judge(context.Background(), completion(search))
+	d := e.Kernel.Judge(context.Background(), completion(search))
 	defer d.Release()
 	approved, refused := gateway.DoorOf(e.Kernel).Approve(d, gateway.ModeCall)
 	if refused != nil {

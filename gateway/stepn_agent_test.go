@@ -22,8 +22,8 @@ func TestSN35Completions(t *testing.T) {
 	required := 0
 	for _, v := range vectors {
 		request := gateway.Request{Subject: subjectOf(v), Inputs: []gateway.Input{{Completion: v.Bytes(t)}}}
-		matches(t, v, k.Check(context.Background(), request))
-		stream, err := k.Stream(context.Background(), gateway.Request{Subject: subjectOf(v)})
+		matches(t, v, k.Kernel.Check(context.Background(), request))
+		stream, err := k.Kernel.Stream(context.Background(), gateway.Request{Subject: subjectOf(v)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +39,7 @@ func TestSN35Completions(t *testing.T) {
 			continue
 		}
 		required++
-		if r := unlimited(t).Check(context.Background(), request); r.Refusal != nil && r.Refusal.Code == refusal.AgentRequired {
+		if r := unlimited(t).Kernel.Check(context.Background(), request); r.Refusal != nil && r.Refusal.Code == refusal.AgentRequired {
 			t.Errorf("%s: refused where the agent is optional", v.ID)
 		}
 	}
@@ -74,7 +74,7 @@ func TestSN35NativeCalls(t *testing.T) {
 		s.Limits, s.Identity, s.AgentRequired = &ratelimit.Limits{Replicas: 1}, c.authn, c.required
 		k := kernelWith(t, s, ratelimit.NewLocal(newClock().now))
 		request := gateway.Request{Credential: "k", Subject: gateway.Subject{Agent: c.agent, Workspace: "acme", Project: "alpha"}, Inputs: []gateway.Input{native}}
-		d := k.Judge(ctx, request)
+		d := k.Kernel.Judge(ctx, request)
 		d.Release()
 		if got := refusedBy(d); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
@@ -141,7 +141,7 @@ func TestSN31PermissionsOfAgents(t *testing.T) {
 	} {
 		r := completion(`{"tool":{"name":"` + c.tool + `","arguments":` + c.arguments + `}}`)
 		r.Agent = c.agent
-		if got := messageText(k.Check(context.Background(), r)); got != c.want {
+		if got := messageText(k.Kernel.Check(context.Background(), r)); got != c.want {
 			t.Errorf("%s calls %s with %s: %s, want %s", c.agent, c.tool, c.arguments, got, c.want)
 		}
 	}
@@ -156,7 +156,7 @@ func TestSN32LimitsOfAgents(t *testing.T) {
 	for _, agent := range []string{"Analyst", "Intern"} {
 		request.Agent = agent
 		for i := range burst + 1 {
-			d := k.Judge(context.Background(), request)
+			d := k.Kernel.Judge(context.Background(), request)
 			d.Release()
 			want := ""
 			if i == burst {
@@ -182,7 +182,7 @@ func TestSN33ProjectOfAgents(t *testing.T) {
 	} {
 		r := completion(`{"tool":{"name":"time.now","arguments":{}}}`)
 		r.Subject = gateway.Subject{Agent: c.agent, Workspace: c.workspace, Project: c.project}
-		if got := messageText(k.Check(context.Background(), r)); got != c.want {
+		if got := messageText(k.Kernel.Check(context.Background(), r)); got != c.want {
 			t.Errorf("%+v: %s", c, got)
 		}
 	}
@@ -203,7 +203,7 @@ func TestSN34ClaimsGrantNothing(t *testing.T) {
 	s.Identity, s.Limits = knows{"k": both}, &ratelimit.Limits{Replicas: 1}
 	request := completion(claims("Intern"))
 	request.Credential = "k"
-	if got := refusedBy(kernelWith(t, s, ratelimit.NewLocal(newClock().now)).Judge(context.Background(), request)); got != "identity agent_required" {
+	if got := refusedBy(kernelWith(t, s, ratelimit.NewLocal(newClock().now)).Kernel.Judge(context.Background(), request)); got != "identity agent_required" {
 		t.Errorf("the claim chose: %q", got)
 	}
 }
@@ -233,7 +233,7 @@ func TestSN40BracesInText(t *testing.T) {
 	s.Output.JSONInText = parser.AllowForeign
 	k := kernelWith(t, s, ratelimit.NewLocal(newClock().now))
 	for in, want := range map[string]string{`Send {"query": "x"}.`: "text", "Send " + search + ".": mixed} {
-		if got := messageText(k.Check(context.Background(), completion(in))); got != want {
+		if got := messageText(k.Kernel.Check(context.Background(), completion(in))); got != want {
 			t.Errorf("with allow_foreign, %q: %s, want %s", in, got, want)
 		}
 	}
@@ -249,10 +249,10 @@ func TestApproversActForNoAgent(t *testing.T) {
 	for _, agent := range []string{"", "Analyst", "Nobody"} {
 		for _, text := range []string{"hi", `{"tool":{"name":"time.now","arguments":{}}}`} {
 			request := gateway.Request{Credential: "k", Subject: gateway.Subject{Agent: agent}, Inputs: []gateway.Input{{Completion: []byte(text)}}}
-			if got := refusedBy(k.Judge(context.Background(), request)); got != "identity agent_mismatch" {
+			if got := refusedBy(k.Kernel.Judge(context.Background(), request)); got != "identity agent_mismatch" {
 				t.Errorf("agent %q, %s: %q", agent, text, got)
 			}
-			if _, err := k.Admit(context.Background(), request); err == nil {
+			if _, err := k.Kernel.Admit(context.Background(), request); err == nil {
 				t.Errorf("agent %q is admitted", agent)
 			}
 		}

@@ -170,12 +170,12 @@ func (w *world) by(t *testing.T, way ways) (refusal.Stage, refusal.Code, string)
 	switch way {
 	case judged:
 		request.Inputs = []gateway.Input{in}
-		refused = w.kernel.Execute(ctx, w.kernel.Judge(ctx, request))[0].Refusal
+		refused = w.kernel.Execute(ctx, w.kernel.Kernel.Judge(ctx, request))[0].Refusal
 	case checked:
 		request.Inputs = []gateway.Input{in}
-		refused = w.kernel.Check(ctx, request).Refusal
+		refused = w.kernel.Kernel.Check(ctx, request).Refusal
 	case admitted, streamed:
-		a, err := w.kernel.Admit(ctx, request)
+		a, err := w.kernel.Kernel.Admit(ctx, request)
 		if err != nil {
 			refused = refusal.From(refusal.Identity, err)
 			break
@@ -248,7 +248,7 @@ func (w *world) byNativeFace(t *testing.T) (refusal.Stage, refusal.Code, string)
 func (w *world) untouched(t *testing.T, name string, way ways, first fault, index int) {
 	t.Helper()
 	w.journal.fail(false) // an outcome that is owed, and should not be, is written down then
-	if err := w.kernel.Flush(context.Background()); err != nil {
+	if err := w.kernel.Kernel.Flush(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	runs, writes, takes := int64(0), 0, 0

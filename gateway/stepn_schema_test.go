@@ -25,7 +25,7 @@ func TestSN18NamesAreExact(t *testing.T) {
 	}
 	says(t, cases)
 	near := strings.Replace(search, "web.search", "web_search", 1)
-	r := unlimited(t).Check(context.Background(), completion(near))
+	r := unlimited(t).Kernel.Check(context.Background(), completion(near))
 	if r.Refusal == nil || len(r.Refusal.DidYouMean) != 1 || r.Refusal.DidYouMean[0] != "web.search" || r.Call != nil {
 		t.Errorf("got %+v", r)
 	}
@@ -113,7 +113,7 @@ func TestSN24Registration(t *testing.T) {
 // and repeats nothing of what the arguments held.
 func TestSN25Places(t *testing.T) {
 	const in = `{"tool":{"name":"data.vector_search","arguments":{"embedding":["canary"],"top_k":500,"filter":{"field":"a","a/b~c":"canary"}}}}`
-	r := unlimited(t).Check(context.Background(), completion(in)).Refusal
+	r := unlimited(t).Kernel.Check(context.Background(), completion(in)).Refusal
 	if r == nil {
 		t.Fatal("it passed")
 	}
@@ -147,7 +147,7 @@ func wrapping(t *testing.T, in string, answer func(context.Context, tool.Call) (
 	request := completion(in)
 	request.Agent = "Intern" // who may use any tool
 	k := kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: newLimits(t), Journal: &journal{}}, Engine: &engine{answer: answer}, Store: newShelf()})
-	return k.Execute(context.Background(), k.Judge(context.Background(), request))[0]
+	return k.Execute(context.Background(), k.Kernel.Judge(context.Background(), request))[0]
 }
 
 const searchAll = `{"tool":{"name":"Web.searchAll","arguments":{}}}`

@@ -15,8 +15,8 @@ import (
 // the same.
 func said(t testing.TB, k *calls.Executor, completion string) string {
 	t.Helper()
-	whole := messageText(k.Check(context.Background(), gateway.Request{Inputs: []gateway.Input{{Completion: []byte(completion)}}}))
-	s, err := k.Stream(context.Background(), gateway.Request{})
+	whole := messageText(k.Kernel.Check(context.Background(), gateway.Request{Inputs: []gateway.Input{{Completion: []byte(completion)}}}))
+	s, err := k.Kernel.Stream(context.Background(), gateway.Request{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +219,7 @@ func TestSN17Numbers(t *testing.T) {
 			return tool.Result{Body: []byte("{}"), JSON: true}, nil
 		}}
 		k := open(t, e, &journal{})
-		o := k.Execute(context.Background(), k.Judge(context.Background(), completion(embedding(number))))[0]
+		o := k.Execute(context.Background(), k.Kernel.Judge(context.Background(), completion(embedding(number))))[0]
 		if want := `{"embedding":[` + number + `],"top_k":1}`; o.Refusal != nil || got != want {
 			t.Errorf("%s: the tool was given %s (%v)", number, got, o.Refusal)
 		}

@@ -59,7 +59,7 @@ func TestSN53Rate(t *testing.T) {
 	w := attempt{spent: true}.meet(t, orderConfigs(t))
 	request := w.request()
 	request.Inputs = []gateway.Input{w.input()}
-	if r := w.kernel.Judge(context.Background(), request).Refusal(); r == nil || r.RetryAfterMS != 3600_000 || r.Status() != http.StatusTooManyRequests || !r.Retryable() {
+	if r := w.kernel.Kernel.Judge(context.Background(), request).Refusal(); r == nil || r.RetryAfterMS != 3600_000 || r.Status() != http.StatusTooManyRequests || !r.Retryable() {
 		t.Errorf("got %+v", r)
 	}
 }
@@ -76,21 +76,21 @@ func TestApprovalIsRequired(t *testing.T) {
 		w := attempt{asked: asked}.meet(t, of)
 		request := w.request()
 		request.Inputs = []gateway.Input{w.input()}
-		r := w.kernel.Check(context.Background(), request)
+		r := w.kernel.Kernel.Check(context.Background(), request)
 		if r.Verdict != gateway.VerdictCall || slices.Equal(r.Approval, []string{"board"}) != asked {
 			t.Errorf("asked %v: a check says %s, approval %v", asked, r.Verdict, r.Approval)
 		}
 		if slices.ContainsFunc(r.Stages, func(s trace.StageReport) bool { return s.Stage == refusal.Approval }) {
 			t.Errorf("a check lists %v", r.Stages)
 		}
-		d := w.kernel.Judge(context.Background(), request)
+		d := w.kernel.Kernel.Judge(context.Background(), request)
 		if refused := d.Refusal(); (refused != nil) != asked || refused != nil && (refused.Status() != http.StatusForbidden || refused.Retryable()) {
 			t.Errorf("asked %v: %v", asked, refused)
 		}
 	}
 	// A call that is handed over is asked for as well.
 	w := attempt{asked: true}.meet(t, of)
-	a, err := w.kernel.Admit(context.Background(), w.request())
+	a, err := w.kernel.Kernel.Admit(context.Background(), w.request())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestSN59Return(t *testing.T) {
 	w := attempt{}.meet(t, orderConfigs(t))
 	request := w.request()
 	request.Inputs = []gateway.Input{w.input()}
-	o := w.kernel.Execute(context.Background(), w.kernel.Judge(context.Background(), request))[0]
+	o := w.kernel.Execute(context.Background(), w.kernel.Kernel.Judge(context.Background(), request))[0]
 	if o.Refusal != nil || string(o.Result) != `{"tool_result":{"tool":"acts","output":{"ok":true}}}` || o.Status != http.StatusOK || w.engine.runs.Load() != 1 {
 		t.Errorf("%s (%v), and the tool ran %d times", o.Result, o.Refusal, w.engine.runs.Load())
 	}
@@ -128,7 +128,7 @@ func TestSN61LogFirst(t *testing.T) {
 		panic("broken")
 	}}
 	k := open(t, e, j)
-	o := k.Execute(context.Background(), k.Judge(context.Background(), completion(search)))[0]
+	o := k.Execute(context.Background(), k.Kernel.Judge(context.Background(), completion(search)))[0]
 	if o.Refusal == nil || e.runs.Load() != 1 {
 		t.Fatalf("got %+v after %d runs", o.Refusal, e.runs.Load())
 	}
@@ -217,7 +217,7 @@ func TestSN64NoLimiterNoAct(t *testing.T) {
 		t.Errorf("%s %s, and the tool ran %d times", stage, code, w.engine.runs.Load())
 	}
 	k := kernelOf(t, state(t, vectorConfig), calls.Deps{Deps: gateway.Deps{Journal: &journal{}}})
-	if got := refusedBy(k.Judge(context.Background(), completion(search))); got != "rate limiter_unavailable" || strings.Contains(message, "panic") {
+	if got := refusedBy(k.Kernel.Judge(context.Background(), completion(search))); got != "rate limiter_unavailable" || strings.Contains(message, "panic") {
 		t.Errorf("without a limiter: %q; %s", got, message)
 	}
 }

@@ -285,13 +285,13 @@ func (a attempt) meet(t testing.TB, of map[bool]*configs.Config) *world {
 	w.ledger.away, w.ledger.full = a.pastAway, a.threadsFull
 	w.kernel = kernelOf(t, s, calls.Deps{Deps: gateway.Deps{Limiter: w.limits, Journal: w.journal, Ledger: w.ledger}, Engine: w.engine, Store: w.store})
 	if a.quarantined {
-		w.kernel.Quarantine(map[string]bool{"acts": true})
+		w.kernel.Kernel.Quarantine(map[string]bool{"acts": true})
 	}
 	if a.starting {
-		w.kernel.Starting(map[string]bool{"acts": true})
+		w.kernel.Kernel.Starting(map[string]bool{"acts": true})
 	}
 	if a.stopped {
-		w.kernel.Stop([]store.Stop{{ID: "stop_1", Agent: "Analyst"}}, true)
+		w.kernel.Kernel.Stop([]store.Stop{{ID: "stop_1", Agent: "Analyst"}}, true)
 	}
 	w.journal.fail(a.silent)
 	w.drain(t)

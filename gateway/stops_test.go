@@ -23,7 +23,7 @@ func TestStop(t *testing.T) {
 	k := kernelOf(t, loose(t), calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(clock.now), Journal: j, Now: clock.now}, Engine: e, Store: newShelf()})
 	call := completion(search)
 	call.Thread, call.Ancestors = "child", []string{"root"}
-	run := func() calls.Outcome { return k.Execute(t.Context(), k.Judge(t.Context(), call))[0] }
+	run := func() calls.Outcome { return k.Execute(t.Context(), k.Kernel.Judge(t.Context(), call))[0] }
 	until := clock.now().Add(time.Hour)
 	for name, c := range map[string]struct {
 		stop  store.Stop
@@ -39,7 +39,7 @@ func TestStop(t *testing.T) {
 		"ended":       {store.Stop{ID: "stop_1", Until: clock.now()}, false},
 	} {
 		ran := e.runs.Load()
-		k.Stop([]store.Stop{c.stop}, true)
+		k.Kernel.Stop([]store.Stop{c.stop}, true)
 		o := run()
 		if stopped := o.Refusal != nil && o.Refusal.Code == refusal.Stopped; stopped != c.stops || (e.runs.Load() == ran) != c.stops {
 			t.Errorf("%s: %+v, ran %d times", name, o.Refusal, e.runs.Load()-ran)
@@ -47,24 +47,24 @@ func TestStop(t *testing.T) {
 		if c.stops && (o.Status != 403 || strings.Contains(string(o.Result), "canary") || strings.Contains(string(o.Result), "stop_1") || !strings.Contains(string(o.Result), `"retryable":false`)) {
 			t.Errorf("%s: %d %s", name, o.Status, o.Result)
 		}
-		if report := k.Check(t.Context(), call); (report.Refusal != nil) != c.stops {
+		if report := k.Kernel.Check(t.Context(), call); (report.Refusal != nil) != c.stops {
 			t.Errorf("%s: checked: %+v", name, report.Refusal)
 		}
 	}
-	k.Stop([]store.Stop{{ID: "stop_1", Until: until}}, true)
+	k.Kernel.Stop([]store.Stop{{ID: "stop_1", Until: until}}, true)
 	clock.advance(time.Hour)
 	if o := run(); o.Refusal != nil {
 		t.Errorf("after its time: %v", o.Refusal)
 	}
-	k.Stop(nil, false)
+	k.Kernel.Stop(nil, false)
 	if o := run(); o.Refusal == nil || o.Refusal.Code != refusal.StoreUnavailable || o.Status != 503 {
 		t.Errorf("nobody knows what is stopped: %+v", o)
 	}
-	k.Stop([]store.Stop{{ID: "stop_1", Agent: "Analyst"}}, false)
+	k.Kernel.Stop([]store.Stop{{ID: "stop_1", Agent: "Analyst"}}, false)
 	if o := run(); o.Refusal == nil || o.Refusal.Code != refusal.Stopped {
 		t.Errorf("stopped, and nobody knows what else: %+v", o)
 	}
-	k.Stop(nil, true)
+	k.Kernel.Stop(nil, true)
 	if o := run(); o.Refusal != nil {
 		t.Errorf("resumed: %v", o.Refusal)
 	}
@@ -108,8 +108,8 @@ func TestStoppedBeforeItRuns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e, j, kept := &engine{}, &journal{}, &stopping{Store: newShelf()}
 			k := kernelOf(t, loose(t), calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j}, Engine: e, Store: kept})
-			at(kept, func() { k.Stop([]store.Stop{{ID: "stop_1"}}, true) })
-			d := k.Judge(t.Context(), completion(search))
+			at(kept, func() { k.Kernel.Stop([]store.Stop{{ID: "stop_1"}}, true) })
+			d := k.Kernel.Judge(t.Context(), completion(search))
 			if d.Refusal() != nil {
 				t.Fatal(d.Refusal())
 			}
@@ -134,7 +134,7 @@ func TestStoppedBeforeItIsHandedOver(t *testing.T) {
 	j := &journal{}
 	k := kernelOf(t, loose(t), calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: j}, Store: newShelf()})
 	d := admit(t, k, gateway.Request{}).Judge(t.Context(), gateway.ModeEnforce, timeNow(), timeNow())
-	k.Stop([]store.Stop{{ID: "stop_1", Tool: "time.now"}}, true)
+	k.Kernel.Stop([]store.Stop{{ID: "stop_1", Tool: "time.now"}}, true)
 	for _, o := range k.HandOver(t.Context(), d) {
 		if o.Refusal == nil || o.Refusal.Code != refusal.Stopped {
 			t.Errorf("handed over: %+v", o)
@@ -159,9 +159,9 @@ func TestStoppedRequestToAModel(t *testing.T) {
 	}{
 		"nothing": {nil, false}, "the agent": {&store.Stop{Agent: "Analyst"}, true}, "the thread": {&store.Stop{Thread: "t"}, true}, "a tool": {&store.Stop{Tool: "*"}, false},
 	} {
-		k.Stop(nil, true)
+		k.Kernel.Stop(nil, true)
 		if c.stop != nil {
-			k.Stop([]store.Stop{*c.stop}, true)
+			k.Kernel.Stop([]store.Stop{*c.stop}, true)
 		}
 		before := len(j.all())
 		err := a.Stopped(t.Context())
@@ -188,7 +188,7 @@ func TestStopsUnderLoad(t *testing.T) {
 					return
 				default:
 				}
-				if o := k.Execute(context.Background(), k.Judge(context.Background(), completion(search)))[0]; o.Refusal != nil && o.Refusal.Code != refusal.Stopped {
+				if o := k.Execute(context.Background(), k.Kernel.Judge(context.Background(), completion(search)))[0]; o.Refusal != nil && o.Refusal.Code != refusal.Stopped {
 					t.Errorf("%v", o.Refusal)
 					return
 				}
@@ -196,12 +196,12 @@ func TestStopsUnderLoad(t *testing.T) {
 		})
 	}
 	for i := range 300 {
-		k.Stop([]store.Stop{{ID: fmt.Sprint("stop_", i), Agent: "Analyst"}}, true)
-		if o := k.Execute(t.Context(), k.Judge(t.Context(), completion(search)))[0]; o.Refusal == nil || o.Refusal.Code != refusal.Stopped {
+		k.Kernel.Stop([]store.Stop{{ID: fmt.Sprint("stop_", i), Agent: "Analyst"}}, true)
+		if o := k.Execute(t.Context(), k.Kernel.Judge(t.Context(), completion(search)))[0]; o.Refusal == nil || o.Refusal.Code != refusal.Stopped {
 			t.Fatalf("stopped, and it ran: %+v", o)
 		}
-		k.Stop(nil, true)
-		if o := k.Execute(t.Context(), k.Judge(t.Context(), completion(search)))[0]; o.Refusal != nil {
+		k.Kernel.Stop(nil, true)
+		if o := k.Execute(t.Context(), k.Kernel.Judge(t.Context(), completion(search)))[0]; o.Refusal != nil {
 			t.Fatalf("resumed: %v", o.Refusal)
 		}
 	}

@@ -71,7 +71,7 @@ func TestSN60StructuredOutput(t *testing.T) {
 		"right, and nothing can be recorded":   {`{}`, attempt{silent: true}, refusal.AuditUnavailable},
 	} {
 		w := c.call.meet(t, of)
-		a, err := w.kernel.Admit(context.Background(), w.request())
+		a, err := w.kernel.Kernel.Admit(context.Background(), w.request())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -67,8 +67,8 @@ func TestVectorsWhole(t *testing.T) {
 	k := unlimited(t)
 	for _, v := range corpora.Vectors(t) {
 		request := gateway.Request{Subject: subjectOf(v), Inputs: []gateway.Input{{Completion: v.Bytes(t), Truncated: parser.Truncates(v.FinishReason)}}}
-		matches(t, v, k.Check(context.Background(), request))
-		d := k.Judge(context.Background(), request)
+		matches(t, v, k.Kernel.Check(context.Background(), request))
+		d := k.Kernel.Judge(context.Background(), request)
 		matches(t, v, d.Reports[0])
 		d.Release()
 	}
@@ -80,7 +80,7 @@ func TestVectorsCut(t *testing.T) {
 	for _, v := range corpora.Vectors(t) {
 		in := v.Bytes(t)
 		for round := range 5 {
-			s, err := k.Stream(context.Background(), gateway.Request{Subject: subjectOf(v)})
+			s, err := k.Kernel.Stream(context.Background(), gateway.Request{Subject: subjectOf(v)})
 			if err != nil {
 				if v.Expect.Stage != "identity" {
 					t.Errorf("%s: %v", v.ID, err)
@@ -129,7 +129,7 @@ func TestNativeVectors(t *testing.T) {
 			continue
 		}
 		seen++
-		got := k.Check(context.Background(), gateway.Request{
+		got := k.Kernel.Check(context.Background(), gateway.Request{
 			Subject: subjectOf(v), Inputs: []gateway.Input{{Native: &gateway.NativeCall{Name: r.Name, Arguments: r.Arguments}}},
 		})
 		matches(t, v, got)

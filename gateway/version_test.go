@@ -61,7 +61,7 @@ func TestVersions(t *testing.T) {
 		{"files.delete", "", gateway.OpenAI, "1.0.0", `{}`, "permission_denied"},
 		{"files.delete", "", gateway.OpenAI, "3.0.0", `{}`, "permission_denied"}, // which there are is not told either
 	} {
-		d := k.Judge(context.Background(), gateway.Request{Inputs: []gateway.Input{{Native: &gateway.NativeCall{Name: c.name, Wire: c.wire, Alphabet: c.alphabet, Version: c.version, Arguments: []byte(c.arguments)}}}})
+		d := k.Kernel.Judge(context.Background(), gateway.Request{Inputs: []gateway.Input{{Native: &gateway.NativeCall{Name: c.name, Wire: c.wire, Alphabet: c.alphabet, Version: c.version, Arguments: []byte(c.arguments)}}}})
 		r := d.Reports[0]
 		d.Release()
 		var got string
@@ -80,7 +80,7 @@ func TestVersions(t *testing.T) {
 		}
 	}
 	// A version that was never accepted is one that is there; the others stay.
-	k.Quarantine(map[string]bool{"web.search@7.0.0": true, "web.search@": true, "files.delete@3.0.0": true})
+	k.Kernel.Quarantine(map[string]bool{"web.search@7.0.0": true, "web.search@": true, "files.delete@3.0.0": true})
 	for _, c := range []struct {
 		name, version string
 		want          refusal.Code
@@ -88,14 +88,14 @@ func TestVersions(t *testing.T) {
 		{"web.search", "7.0.0", refusal.ToolQuarantined}, {"web.search", "7.0.1", refusal.UnknownTool}, {"files.delete", "3.0.0", refusal.PermissionDenied},
 		{"web.search@7.0.0", "", refusal.UnknownTool}, {"web.search", "", refusal.MissingArgument}, {"web.search", "1.9.0", refusal.MissingArgument},
 	} {
-		r := k.Check(context.Background(), gateway.Request{Inputs: []gateway.Input{{Native: &gateway.NativeCall{Name: c.name, Version: c.version, Arguments: []byte(`{}`)}}}})
+		r := k.Kernel.Check(context.Background(), gateway.Request{Inputs: []gateway.Input{{Native: &gateway.NativeCall{Name: c.name, Version: c.version, Arguments: []byte(`{}`)}}}})
 		if r.Refusal == nil || r.Refusal.Code != c.want {
 			t.Errorf("%s %q: %v, want %s", c.name, c.version, r.Refusal, c.want)
 		}
 	}
-	k.Quarantine(map[string]bool{"web.search": true})
+	k.Kernel.Quarantine(map[string]bool{"web.search": true})
 	for _, version := range []string{"", "1.0.0", "1.9.0", "7.0.0"} {
-		r := k.Check(context.Background(), gateway.Request{Inputs: []gateway.Input{{Native: &gateway.NativeCall{Name: "web.search", Version: version, Arguments: []byte(`{}`)}}}})
+		r := k.Kernel.Check(context.Background(), gateway.Request{Inputs: []gateway.Input{{Native: &gateway.NativeCall{Name: "web.search", Version: version, Arguments: []byte(`{}`)}}}})
 		if r.Refusal == nil || r.Refusal.Code != refusal.ToolQuarantined {
 			t.Errorf("in quarantine, %q: %v", version, r.Refusal)
 		}

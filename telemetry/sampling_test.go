@@ -83,7 +83,7 @@ func TestTraceContinues(t *testing.T) {
 	traces := tracesTo(t, collector.URL, nil)
 	logger := slog.New(slog.NewJSONHandler(io.Discard, nil))
 	k := kernel(t, traces, nil)
-	d := server.New(server.Options{Metrics: telemetry.New(), Log: logger, Refuse: native.Refuse, Identify: k.Identify})
+	d := server.New(server.Options{Metrics: telemetry.New(), Log: logger, Refuse: native.Refuse, Identify: k.Kernel.Identify})
 	native.New(native.Options{Executor: k, Log: logger}).Mount(d)
 	answers := map[string]string{}
 	for _, header := range []string{

@@ -166,7 +166,7 @@ func TestSpanOfACall(t *testing.T) {
 		"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "echo.say", "gen_ai.tool.type": "function", "gen_ai.tool.call.id": o.CallID,
 		"gen_ai.agent.name": "Analyst", "gen_ai.conversation.id": "thread-7",
 		"callgate.call_id": o.CallID, "callgate.mode": "call", "callgate.verdict": "tool_call", "callgate.outcome": "result", "callgate.attempts": "1",
-		"callgate.config_digest": k.Digest(), "callgate.workspace": "acme", "callgate.project": "alpha", "callgate.tool_version": "1.2.3",
+		"callgate.config_digest": k.Kernel.Digest(), "callgate.workspace": "acme", "callgate.project": "alpha", "callgate.tool_version": "1.2.3",
 	}
 	same(t, "attributes", s.attributes, want)
 	version := s.resource["telemetry.sdk.version"]
@@ -304,7 +304,7 @@ func TestSpanOfAText(t *testing.T) {
 	k := kernel(t, traces, nil)
 	handle(k, ask("A canary sings."))
 	// In pieces, and refused before a piece.
-	s, err := k.Stream(context.Background(), ask(""))
+	s, err := k.Kernel.Stream(context.Background(), ask(""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,7 +313,7 @@ func TestSpanOfAText(t *testing.T) {
 	s.Close(context.Background(), false).Release()
 	anonymous := ask("")
 	anonymous.Agent = "Nobody"
-	if _, err := k.Stream(context.Background(), anonymous); err == nil {
+	if _, err := k.Kernel.Stream(context.Background(), anonymous); err == nil {
 		t.Fatal("let in")
 	}
 	flushed(t, traces)
@@ -349,7 +349,7 @@ func TestSpansOfSeveralCalls(t *testing.T) {
 			k := kernel(t, traces, nil)
 			request := ask("")
 			request.Inputs = c.inputs
-			k.Execute(context.Background(), k.Judge(context.Background(), request))
+			k.Execute(context.Background(), k.Kernel.Judge(context.Background(), request))
 			flushed(t, traces)
 			var got []string
 			ids := map[string]bool{}
@@ -374,7 +374,7 @@ func TestSpansOfAConversation(t *testing.T) {
 	traces := tracesTo(t, c.URL, nil)
 	k := kernel(t, traces, nil)
 	ctx := context.Background()
-	a, err := k.Admit(ctx, ask(""))
+	a, err := k.Kernel.Admit(ctx, ask(""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -383,10 +383,10 @@ func TestSpansOfAConversation(t *testing.T) {
 	k.Execute(ctx, a.Judge(ctx, gateway.ModeCall, ask("Done.").Inputs...))
 	anonymous := ask("")
 	anonymous.Agent = "Nobody"
-	if _, err := k.Admit(ctx, anonymous); err == nil {
+	if _, err := k.Kernel.Admit(ctx, anonymous); err == nil {
 		t.Fatal("let in")
 	}
-	if err := k.Flush(ctx); err != nil {
+	if err := k.Kernel.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
 	flushed(t, traces)
@@ -454,9 +454,9 @@ func TestNoCallNoSpan(t *testing.T) {
 	traces := tracesTo(t, c.URL, nil)
 	k := kernel(t, traces, nil)
 	for _, completion := range []string{say, "{", "A text."} {
-		k.Check(context.Background(), ask(completion))
+		k.Kernel.Check(context.Background(), ask(completion))
 	}
-	if _, err := k.Tools(context.Background(), ask("")); err != nil {
+	if _, err := k.Kernel.Tools(context.Background(), ask("")); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {

@@ -64,7 +64,7 @@ func (s demoStep) send(ctx context.Context, x *calls.Executor) (demoExchange, er
 	e := demoExchange{Title: s.title, Completion: s.completion}
 	var o calls.Outcome
 	for o.Refusal == nil && e.Sent < s.times {
-		o = x.Execute(ctx, x.Judge(ctx, gateway.Request{Inputs: []gateway.Input{{Completion: []byte(s.completion)}}}))[0]
+		o = x.Execute(ctx, x.Kernel.Judge(ctx, gateway.Request{Inputs: []gateway.Input{{Completion: []byte(s.completion)}}}))[0]
 		e.Sent++
 	}
 	if o.Refusal == nil && o.Result == nil {

@@ -42,7 +42,7 @@ func newTill(t *testing.T) till {
 // judged are decisions about calls of different amounts, as of the choices of one answer.
 func (o till) judged(choices int) []*gateway.Decision {
 	o.Helper()
-	a, err := o.Executor.Admit(o.Context(), gateway.Request{})
+	a, err := o.Executor.Kernel.Admit(o.Context(), gateway.Request{})
 	if err != nil {
 		o.Fatal(err)
 	}

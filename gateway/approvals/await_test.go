@@ -71,7 +71,7 @@ func TestRecountsWithoutReading(t *testing.T) {
 		t.Fatal(err)
 	}
 	k := &counting{hired: 3}
-	_, state, err := approvals.New(k, approvals.Deps{Store: s}).Await(t.Context(), a.ID)
+	_, state, err := approvals.New(func() approvals.Kernel { return k }, approvals.Deps{Store: s}).Await(t.Context(), a.ID)
 	if err != nil || state != approval.Approved || s.reads.Load() != 2 {
 		t.Errorf("%s, %v, after %d counts and %d reads of the store; expected one read at first and one at last", state, err, k.asked.Load(), s.reads.Load())
 	}
@@ -83,7 +83,7 @@ func BenchmarkWaiting(b *testing.B) {
 	const waiting, seconds = 1_000, 5
 	for b.Loop() {
 		s := &counted{Memory: store.NewMemory(time.Now)}
-		desk := approvals.New(&counting{}, approvals.Deps{Store: s})
+		desk := approvals.New(func() approvals.Kernel { return &counting{} }, approvals.Deps{Store: s})
 		woken := make([]chan time.Time, waiting)
 		var asked [waiting]approval.Approval
 		for i := range asked {

@@ -121,7 +121,7 @@ func (d *Desk) question(ctx context.Context, id, principal string) (Question, er
 	if err != nil {
 		return Question{}, err
 	}
-	rules, people := d.kernel.Approvals()
+	rules, people := d.kernel().Approvals()
 	q := Question{ID: a.ID, Digest: a.Digest, Tool: a.Tool}
 	own, _ := a.MayConfirm(principal, rules)
 	for _, name := range own {
@@ -144,7 +144,7 @@ func (d *Desk) question(ctx context.Context, id, principal string) (Question, er
 		}
 	}
 	// A tool that is not known now has nobody to say which of its arguments are secret.
-	if tool, err := d.kernel.ToolVersion(a.Tool, a.Version); err == nil && tool != nil && len(a.Arguments) > 0 {
+	if tool, err := d.kernel().ToolVersion(a.Tool, a.Version); err == nil && tool != nil && len(a.Arguments) > 0 {
 		q.Arguments, _ = audit.Redact(a.Arguments, tool.Secret)
 		q.Secret = !bytes.Equal(q.Arguments, a.Arguments)
 	}
@@ -181,7 +181,7 @@ func (d *Desk) Confirm(ctx context.Context, principal, id string, b Ballot) (app
 	if err != nil {
 		return a, err
 	}
-	rules, _ := d.kernel.Approvals()
+	rules, _ := d.kernel().Approvals()
 	v := approval.Vote{By: principal, Yes: b.Yes, Digest: b.Digest, Reason: b.Reason, Remember: b.Remember, Caller: true, Once: !b.Yes && !b.Stands}
 	if v.Rules, err = a.MayConfirm(principal, rules); err != nil {
 		return a, refuseVoter(err)

@@ -31,7 +31,7 @@ func TestCallerSaysNo(t *testing.T) {
 	})
 	call := func(arguments string, say func(*approvals.Question) *approvals.Ballot) (code refusal.Code, asked int) {
 		t.Helper()
-		admission, err := f.Executor.Admit(t.Context(), gateway.Request{})
+		admission, err := f.Executor.Kernel.Admit(t.Context(), gateway.Request{})
 		if err != nil {
 			t.Fatal(err)
 		}

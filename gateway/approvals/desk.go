@@ -51,7 +51,7 @@ type Deps struct {
 // Desk is safe for concurrent use.
 type Desk struct {
 	deps    Deps
-	kernel  Kernel
+	kernel  func() Kernel
 	waiting atomic.Int64 // as last measured
 	changes atomic.Int64 // how often something else was measured than before
 
@@ -60,12 +60,12 @@ type Desk struct {
 	voted     map[string]*approval.Approval // by their ids, as last measured; without arguments
 }
 
-// New returns the desk of a kernel.
-func New(k Kernel, deps Deps) *Desk {
+// New returns the desk of a kernel, which may be made after it.
+func New(kernel func() Kernel, deps Deps) *Desk {
 	if deps.Now == nil {
 		deps.Now = time.Now
 	}
-	return &Desk{deps: deps, kernel: k}
+	return &Desk{deps: deps, kernel: kernel}
 }
 
 var errNoStore = errors.New("no approvals are kept here")
@@ -109,7 +109,7 @@ func (d *Desk) Open(ctx context.Context, c *gateway.Call) (approval.Approval, er
 	}
 	// An event in the log without its approval does no harm: nobody can vote, and nothing can
 	// run by it. An approval that is not in the log would.
-	if err := d.kernel.Writer().Write(ctx, record); err != nil {
+	if err := d.kernel().Writer().Write(ctx, record); err != nil {
 		return a, refusal.From(refusal.Approval, err)
 	}
 	opened, err := ask(ctx, d, func(ctx context.Context, s store.Approvals) (approval.Approval, error) {

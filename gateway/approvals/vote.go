@@ -41,7 +41,7 @@ func (d *Desk) Vote(ctx context.Context, voter approval.Voter, id string, b Ball
 // cast adds a vote of somebody who may vote by its rules.
 func (d *Desk) cast(ctx context.Context, a approval.Approval, v approval.Vote) (approval.Approval, error) {
 	ctx = context.WithoutCancel(ctx)
-	rules, people := d.kernel.Approvals()
+	rules, people := d.kernel().Approvals()
 	if utf8.RuneCountInString(v.Reason) > approval.MaxReason {
 		return a, refusal.New(refusal.BadRequest, "The reason is longer than 500 characters.")
 	}
@@ -66,7 +66,7 @@ func (d *Desk) cast(ctx context.Context, a approval.Approval, v approval.Vote) (
 	}
 	r := d.event(&a, v.By, code)
 	r.Rules, r.Reason = v.Rules, v.Reason
-	if err := d.kernel.Writer().Write(ctx, r); err != nil {
+	if err := d.kernel().Writer().Write(ctx, r); err != nil {
 		return a, refusal.From(refusal.Approval, err)
 	}
 	before := a.State(rules, people, now)
@@ -114,7 +114,7 @@ func (d *Desk) revokeGrants(ctx context.Context, id, by string) error {
 
 // grant keeps the grants that the votes of an approval make.
 func (d *Desk) grant(ctx context.Context, a *approval.Approval) error {
-	rules, people := d.kernel.Approvals()
+	rules, people := d.kernel().Approvals()
 	grants := a.Grants(rules, people, d.deps.Now())
 	if len(grants) == 0 {
 		return nil
@@ -129,7 +129,7 @@ func (d *Desk) grant(ctx context.Context, a *approval.Approval) error {
 		}
 		r := d.event(a, g.Votes[len(g.Votes)-1].By, audit.Granted)
 		r.Approvals, r.Rules, r.Until = []string{a.Digest, g.ID, string(g.Scope)}, []string{g.Rule}, g.Until
-		if err := d.kernel.Writer().Write(ctx, r); err != nil {
+		if err := d.kernel().Writer().Write(ctx, r); err != nil {
 			return refusal.From(refusal.Approval, err)
 		}
 		if _, err := ask(ctx, d, func(ctx context.Context, s store.Approvals) (struct{}, error) { return struct{}{}, s.AddGrant(ctx, g) }); err != nil {
@@ -168,7 +168,7 @@ func (d *Desk) End(ctx context.Context, id string, end approval.End, by, reason 
 	}
 	r := d.event(&a, by, codeOf(end))
 	r.Reason = reason
-	if err := d.kernel.Writer().Write(ctx, r); err != nil {
+	if err := d.kernel().Writer().Write(ctx, r); err != nil {
 		return a, refusal.From(refusal.Approval, err)
 	}
 	a, err = ask(ctx, d, func(ctx context.Context, s store.Approvals) (approval.Approval, error) {
@@ -224,7 +224,7 @@ func (d *Desk) RevokeGrant(ctx context.Context, id, by string) (approval.Grant, 
 func (d *Desk) revokeGrant(ctx context.Context, g *approval.Grant, by string) error {
 	r := d.event(&approval.Approval{ID: g.Approval, Call: g.Call}, by, audit.Revoked)
 	r.Approvals, r.Rules, r.Until = []string{g.Key, g.ID, string(g.Scope)}, []string{g.Rule}, g.Until
-	if err := d.kernel.Writer().Write(ctx, r); err != nil {
+	if err := d.kernel().Writer().Write(ctx, r); err != nil {
 		return refusal.From(refusal.Approval, err)
 	}
 	_, err := ask(ctx, d, func(ctx context.Context, s store.Approvals) (approval.Grant, error) { return s.RevokeGrant(ctx, g.ID) })
@@ -331,18 +331,18 @@ func (d *Desk) Lapse(ctx context.Context, limit int) error {
 
 // State is the state of an approval by the configuration of now.
 func (d *Desk) State(a *approval.Approval) approval.State {
-	rules, people := d.kernel.Approvals()
+	rules, people := d.kernel().Approvals()
 	return a.State(rules, people, d.deps.Now())
 }
 
 // Enough reports whether so many people say yes to an approval that a rule is satisfied now.
 func (d *Desk) Enough(a *approval.Approval, rule string) bool {
-	rules, people := d.kernel.Approvals()
+	rules, people := d.kernel().Approvals()
 	return a.Enough(rule, rules, people, d.deps.Now())
 }
 
 // Yes returns how many people's approvals count for a rule now.
 func (d *Desk) Yes(a *approval.Approval, rule string) int {
-	rules, people := d.kernel.Approvals()
+	rules, people := d.kernel().Approvals()
 	return a.Yes(rule, rules, people, d.deps.Now())
 }

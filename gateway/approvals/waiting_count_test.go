@@ -75,7 +75,7 @@ func TestMeasure(t *testing.T) {
 		}
 	}
 	k := &kept{}
-	desk := approvals.New(oneRule{}, approvals.Deps{Store: s, Observer: k})
+	desk := approvals.New(func() approvals.Kernel { return oneRule{} }, approvals.Deps{Store: s, Observer: k})
 	if err := desk.Measure(ctx); err != nil || *k != (kept{1, asked - decided, grants}) || desk.Waiting() != asked-decided {
 		t.Errorf("told %+v, %d wait, %v", *k, desk.Waiting(), err)
 	}
@@ -92,7 +92,7 @@ func TestMeasure(t *testing.T) {
 	if changes := desk.Changes(ctx); changes != 2 || *k != (kept{3, asked - decided - 1, grants}) || s.reads.Load() != decided+1 {
 		t.Errorf("after one more vote: %d changes, told %+v, %d reads", changes, *k, s.reads.Load())
 	}
-	if err := approvals.New(oneRule{}, approvals.Deps{Store: away{s.Memory}, Observer: k}).Measure(ctx); err == nil || k.times != 3 {
+	if err := approvals.New(func() approvals.Kernel { return oneRule{} }, approvals.Deps{Store: away{s.Memory}, Observer: k}).Measure(ctx); err == nil || k.times != 3 {
 		t.Errorf("of a store that is away: %v, told %+v", err, *k)
 	}
 }

@@ -48,7 +48,7 @@ func (e *Executor) AuthorizationStatus(ctx context.Context, request gateway.Requ
 	if nth < 0 || nth >= len(challenges) || challenges[nth].CheckURL == "" {
 		return "", absent
 	}
-	tool, err := e.ToolVersion(found.Task.Tool, found.Task.Version)
+	tool, err := e.Kernel.ToolVersion(found.Task.Tool, found.Task.Version)
 	switch {
 	case err != nil:
 		return "", err

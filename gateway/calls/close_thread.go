@@ -24,7 +24,7 @@ const closeTime = 3 * time.Second
 // there was such a thread, and ends none of its calls and subscriptions. The group is made of
 // the caller's own scope, so it is never another tenant's.
 func (e *Executor) CloseThread(ctx context.Context, request gateway.Request) error {
-	a, err := e.AdmitQuery(ctx, request)
+	a, err := e.Kernel.AdmitQuery(ctx, request)
 	switch {
 	case err != nil:
 		return err

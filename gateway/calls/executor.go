@@ -56,7 +56,7 @@ type Deps struct {
 // Executor judges calls by its kernel, and executes those that it approved. It is safe for
 // concurrent use.
 type Executor struct {
-	*gateway.Kernel
+	Kernel     *gateway.Kernel // which judges
 	door       gateway.Door
 	canceller  Canceller    // nil where the engine cannot
 	closer     ThreadCloser // the same
@@ -94,7 +94,7 @@ func New(config *gateway.Config, deps Deps) (*Executor, error) {
 	e.authorizer, _ = deps.Engine.(Authorizer)
 	e.responder, _ = deps.Engine.(Responder)
 	deps.Questions = e.calls
-	e.approvals = approvals.New(e, approvals.Deps{Store: deps.Approvals, Observer: deps.ApprovalObserver, Now: deps.Now, Replica: deps.Replica})
+	e.approvals = approvals.New(func() approvals.Kernel { return e.Kernel }, approvals.Deps{Store: deps.Approvals, Observer: deps.ApprovalObserver, Now: deps.Now, Replica: deps.Replica})
 	if deps.Approvals != nil {
 		deps.Consents = e.approvals
 	}
@@ -118,7 +118,7 @@ func (e *Executor) Drain() { e.executions.Drain() }
 
 // principalOf admits a request about calls, and returns its principal.
 func (e *Executor) principalOf(ctx context.Context, request gateway.Request) (string, error) {
-	a, err := e.AdmitQuery(ctx, request)
+	a, err := e.Kernel.AdmitQuery(ctx, request)
 	if err != nil {
 		return "", err
 	}

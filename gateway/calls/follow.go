@@ -28,7 +28,7 @@ type Follower struct {
 // credential and the caller of the request are checked; both are checked again before a
 // result is returned.
 func (e *Executor) Follow(ctx context.Context, request gateway.Request, id string) (*Follower, error) {
-	a, err := e.AdmitQuery(ctx, request)
+	a, err := e.Kernel.AdmitQuery(ctx, request)
 	if err != nil {
 		return nil, err
 	}

@@ -18,13 +18,13 @@ import (
 // Where the tool answers later, Handle waits for that as long as the tool may
 // take, or until ctx ends.
 func (e *Executor) Handle(ctx context.Context, request gateway.Request, key string) Outcome {
-	return e.handle(ctx, e.Open(ctx, request), key, Wait{})
+	return e.handle(ctx, e.Kernel.Open(ctx, request), key, Wait{})
 }
 
 // HandleWaiting is Handle for a request that waits for people, where its call needs their
 // approval. A call that they approve meanwhile is judged anew, from the start, and executed.
 func (e *Executor) HandleWaiting(ctx context.Context, request gateway.Request, key string, w Wait) Outcome {
-	return e.handle(ctx, e.Open(ctx, request), key, w)
+	return e.handle(ctx, e.Kernel.Open(ctx, request), key, w)
 }
 
 // HandleAdmitted judges one input of an admitted request and executes its call, as Handle

@@ -37,7 +37,7 @@ func (e *Executor) AwaitApproval(ctx context.Context, w Wait, decisions ...*gate
 // says that the call still waits. Once it ran, Resume returns what became of it. A call that
 // did not ask, and that of another principal, is not_found.
 func (e *Executor) Resume(ctx context.Context, request gateway.Request, id string, w Wait) (Outcome, error) {
-	admission, err := e.AdmitQuery(ctx, request)
+	admission, err := e.Kernel.AdmitQuery(ctx, request)
 	if err != nil {
 		return Outcome{}, err
 	}

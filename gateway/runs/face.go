@@ -27,7 +27,7 @@ func (f *Face) Mount(s *server.Server) {
 // find answers with a run. For another principal's id the answer is the same as for an unknown
 // one.
 func (f *Face) find(c *gin.Context, request server.Request) {
-	admission, err := f.Executor.AdmitQuery(c.Request.Context(), request.Request)
+	admission, err := f.Executor.Kernel.AdmitQuery(c.Request.Context(), request.Request)
 	if err != nil {
 		f.Refuse(c, refusal.From(refusal.Request, err))
 		return

@@ -66,7 +66,7 @@ func tryGateIn(t testing.TB, dir string, o stops.Options) (*gate, error) {
 // judges tells as what a call is refused; empty: it passes.
 func (g *gate) judges(t testing.TB) refusal.Code {
 	t.Helper()
-	report := g.Executor.Check(t.Context(), gateway.Request{
+	report := g.Executor.Kernel.Check(t.Context(), gateway.Request{
 		Subject: gateway.Subject{Agent: "Analyst"}, Inputs: []gateway.Input{{Completion: []byte(`{"tool":{"name":"time.now","arguments":{}}}`)}},
 	})
 	if report.Refusal != nil {

@@ -30,7 +30,7 @@ func (r *Run) awaitApproval(ctx context.Context, t *Turn) {
 	// hold up the answer with another call.
 	wait := calls.Wait{Park: r.slot.Park}
 	if !r.awaited {
-		wait.For = r.options.Executor.ApprovalWait()
+		wait.For = r.options.Executor.Kernel.ApprovalWait()
 	}
 	r.awaited = true
 	wait.Caller = r.askUser(wait)
@@ -67,7 +67,7 @@ func (r *Run) endAsking(t *Turn) {
 func (r *Run) Confirm(ctx context.Context, admission *gateway.Admission, c calls.Confirmation) ([]byte, error) {
 	wait := calls.Wait{Park: r.slot.Park}
 	if !r.awaited {
-		wait.For = r.options.Executor.ApprovalWait()
+		wait.For = r.options.Executor.Kernel.ApprovalWait()
 	}
 	started := time.Now()
 	var o calls.Outcome

@@ -110,7 +110,7 @@ func (x *exchange) count(c *gin.Context) error {
 // newExchange admits the caller, then reads the request and decides how to run it.
 func newExchange(c *gin.Context, wire Wire, o Options, received server.Request) (*exchange, error) {
 	x := &exchange{wire: wire, spec: wire.Spec()}
-	admission, err := o.Executor.Admit(c.Request.Context(), received.Request)
+	admission, err := o.Executor.Kernel.Admit(c.Request.Context(), received.Request)
 	if err != nil {
 		return nil, err
 	}

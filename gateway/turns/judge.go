@@ -140,7 +140,7 @@ func (x *exchange) unlikeOutput(text []byte) *refusal.Error {
 	if !x.CallsAreText() || x.Mode != gateway.ModeEnforce || x.Offer.wires != nil {
 		return nil
 	}
-	o := x.options.Executor.ParserOptions()
+	o := x.options.Executor.Kernel.ParserOptions()
 	o.TextOnly, o.NativeText = true, parser.AllowAny
 	read := parser.ParseStructured(text, false, false, o)
 	if read.JSON == nil {

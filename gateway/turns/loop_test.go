@@ -141,7 +141,7 @@ func ends(t *testing.T, p plan) ended {
 		if p.ctx != nil {
 			ctx = p.ctx
 		}
-		admission, err := h.Executor.Admit(ctx, received.Request)
+		admission, err := h.Executor.Kernel.Admit(ctx, received.Request)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -107,7 +107,7 @@ func (x *exchange) gaveUp(failed *Failure) bool {
 
 // lead begins the run of a prompt.
 func (o Options) lead(ctx context.Context, wire Leader, p Prompt, v *Conversation, w *sinkWriter) (*exchange, Led, error) {
-	admission, err := o.Executor.Admit(ctx, p.Request)
+	admission, err := o.Executor.Kernel.Admit(ctx, p.Request)
 	if err != nil {
 		return nil, nil, err
 	}

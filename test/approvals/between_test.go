@@ -93,7 +93,7 @@ func TestEndedBeforeTheDispatch(t *testing.T) {
 				if o.beforeDispatch != nil {
 					t.Fatalf("it was not judged: %d %s", w.Code, w.Body)
 				}
-				if err := o.Executor.Flush(t.Context()); err != nil {
+				if err := o.Executor.Kernel.Flush(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				if len(o.ran) != c.ran {

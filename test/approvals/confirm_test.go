@@ -277,7 +277,7 @@ func TestConfirmedThenChanged(t *testing.T) {
 		"another definition": {happens: func(t *testing.T, o *office, _ string) {
 			o.reload(t, map[string]string{"policy.csv": asksMine["policy.csv"], "tools.yaml": strings.Replace(toolsFile, "Pays.", "Pays it.", 1)})
 		}, code: "approval_required", back: true},
-		"quarantined": {happens: func(_ *testing.T, o *office, _ string) { o.Executor.Quarantine(map[string]bool{"pay": true}) }, code: "tool_quarantined"},
+		"quarantined": {happens: func(_ *testing.T, o *office, _ string) { o.Executor.Kernel.Quarantine(map[string]bool{"pay": true}) }, code: "tool_quarantined"},
 		"expired":     {happens: func(_ *testing.T, o *office, _ string) { o.later.Store(int64(2 * time.Hour)) }, code: "approval_expired"},
 		"revoked":     {happens: end(approval.EndRevoked, "op"), code: "approval_denied"},
 		"called off":  {happens: end(approval.EndWithdrawn, "app"), code: "approval_required"},

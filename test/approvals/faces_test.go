@@ -264,7 +264,7 @@ func (o *office) bring(t *testing.T, f face, c call) reported {
 	t.Helper()
 	before, ran := len(o.Journal.Records()), len(o.ran)
 	w := f.send(o, c)
-	if err := o.Executor.Flush(t.Context()); err != nil {
+	if err := o.Executor.Kernel.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range o.Journal.Records()[before:] {

@@ -11,9 +11,9 @@ import (
 // reload loads other files while the gateway runs.
 func (o *office) reload(t *testing.T, files map[string]string) {
 	t.Helper()
-	loaded, now := facetest.Config(t, config(t, files)), *o.Executor.Config()
+	loaded, now := facetest.Config(t, config(t, files)), *o.Executor.Kernel.Config()
 	now.Tools, now.Policy, now.Approvals, now.Digest = loaded.Tools, loaded.Policy, loaded.Approvals.Rules, loaded.Digest
-	if err := o.Executor.Swap(&now); err != nil {
+	if err := o.Executor.Kernel.Swap(&now); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -66,7 +66,7 @@ func TestApprovedThenChanged(t *testing.T) {
 			o.vote(t, first.id, vote{By: "ada", Yes: true})
 			o.lacks["ada"] = c.lacks
 			if c.quarantined {
-				o.Executor.Quarantine(map[string]bool{"pay": true})
+				o.Executor.Kernel.Quarantine(map[string]bool{"pay": true})
 			}
 			o.reload(t, c.files)
 			if again := o.bring(t, f, pay); again.code != c.code {
@@ -79,7 +79,7 @@ func TestApprovedThenChanged(t *testing.T) {
 				return
 			}
 			delete(o.lacks, "ada")
-			o.Executor.Quarantine(nil)
+			o.Executor.Kernel.Quarantine(nil)
 			o.reload(t, asking)
 			if back := o.bring(t, f, pay); back.code != "" {
 				t.Errorf("once it is taken back: %q", back.code)

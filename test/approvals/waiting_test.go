@@ -68,7 +68,7 @@ func TestWhileTheRequestWaits(t *testing.T) {
 				id := o.asked(t)
 				c.happens(t, o, id, leave)
 				w := <-done
-				if err := o.Executor.Flush(t.Context()); err != nil {
+				if err := o.Executor.Kernel.Flush(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				ran := 0

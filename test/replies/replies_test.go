@@ -328,7 +328,7 @@ func (g *gate) settled(t *testing.T) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	if err := g.Executor.Flush(ctx); err != nil {
+	if err := g.Executor.Kernel.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
 	return g.Journal.Lines()

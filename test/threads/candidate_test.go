@@ -47,12 +47,12 @@ func TestCandidate(t *testing.T) {
 				o.mu.Lock()
 				o.now = o.now.Add(time.Millisecond)
 				o.mu.Unlock()
-				config := *o.Executor.Config()
+				config := *o.Executor.Kernel.Config()
 				change(&config)
-				if err := o.Executor.Swap(&config); err != nil {
+				if err := o.Executor.Kernel.Swap(&config); err != nil {
 					t.Fatal(err)
 				}
-				terms, _, err := o.Executor.Config().Terms()
+				terms, _, err := o.Executor.Kernel.Config().Terms()
 				if err == nil {
 					_, err = ledger.KeepTerms(t.Context(), terms, nil)
 				}

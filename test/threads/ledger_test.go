@@ -140,7 +140,7 @@ func openFaulty(t *testing.T, change ...func(*calls.Deps)) (*facetest.Fixture, *
 			}
 		},
 	})
-	terms, _, err := f.Executor.Config().Terms()
+	terms, _, err := f.Executor.Kernel.Config().Terms()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func (f *faulty) results(t *testing.T) int64 {
 func TestHandedOverCountsByItsDecision(t *testing.T) {
 	for _, over := range []bool{true, false} {
 		f, kept := openFaulty(t)
-		a, err := f.Executor.Admit(t.Context(), readsFile())
+		a, err := f.Executor.Kernel.Admit(t.Context(), readsFile())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -192,7 +192,7 @@ func TestHandedOverCountsByItsDecision(t *testing.T) {
 			want = 1
 		}
 		d.Release()
-		if err := f.Executor.Flush(t.Context()); err != nil {
+		if err := f.Executor.Kernel.Flush(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if got := kept.results(t); got != want {
@@ -235,7 +235,7 @@ func TestResultIsCountedBeforeItIsDelivered(t *testing.T) {
 				if got := kept.results(t); !tt.pending && got != tt.results {
 					t.Errorf("delivered with %d results, expected %d", got, tt.results)
 				}
-				if err := f.Executor.Flush(t.Context()); err != nil {
+				if err := f.Executor.Kernel.Flush(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				if got := kept.results(t); got != tt.results {
@@ -316,7 +316,7 @@ func TestClosingIsRecorded(t *testing.T) {
 			t.Errorf("%s: %d records", thread, n)
 		}
 	}
-	if err := f.Executor.Flush(t.Context()); err != nil {
+	if err := f.Executor.Kernel.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -312,7 +312,7 @@ func open(t *testing.T, s *story, kept func(*testing.T, func() time.Time) *store
 			d.Hooks = callout{}
 		},
 	})
-	terms, _, err := o.Executor.Config().Terms()
+	terms, _, err := o.Executor.Kernel.Config().Terms()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -811,7 +811,7 @@ func (o *office) tell(w way, s *step) (codes []string, answer *httptest.Response
 	o.Journal.SetFailing(s.unlogged)
 	answer = w.send(o, s)
 	o.Journal.SetFailing(false)
-	if err := o.Executor.Flush(o.t.Context()); err != nil {
+	if err := o.Executor.Kernel.Flush(o.t.Context()); err != nil {
 		o.t.Error(err)
 	}
 	for _, r := range o.Journal.Records()[before:] {

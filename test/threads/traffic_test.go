@@ -257,7 +257,7 @@ func (w *deployment) open(dir, redis string) *gate {
 				g.Identity, g.Limits, d.Ledger, d.RecordContent = byName{}, c.Limits, ledger, audit.Arguments
 			},
 		})
-		terms, _, err := g.Executor.Config().Terms()
+		terms, _, err := g.Executor.Kernel.Config().Terms()
 		if err == nil {
 			_, err = ledger.KeepTerms(w.t.Context(), terms, nil)
 		}
@@ -517,7 +517,7 @@ func run(t *testing.T, kept string, redis string, rules []rule, rounds []round) 
 		}
 	}
 	for _, g := range w.gates {
-		if err := g.Executor.Flush(t.Context()); err != nil {
+		if err := g.Executor.Kernel.Flush(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if g.runtime != nil {

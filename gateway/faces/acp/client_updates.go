@@ -118,7 +118,7 @@ func (v *view) showUsage(tokens int64) {
 // describe describes a call whose arguments are valid.
 func (v *view) describe(call *shownCall, tool, version string, arguments []byte) (title string, d wire.ToolDetails) {
 	s := v.exchange.session
-	entry, err := s.conn.face.options.Turns.Executor.ToolVersion(tool, version)
+	entry, err := s.conn.face.options.Turns.Executor.Kernel.ToolVersion(tool, version)
 	if err != nil || entry == nil { // it was taken out of the configuration
 		return report.Unknown(tool)
 	}
@@ -215,7 +215,7 @@ func (v *view) ask(ctx context.Context, q approvals.Question) *approvals.Ballot 
 		title, u.ToolDetails = v.describeQuestion(call, q)
 		u.Title = &title
 	}
-	u.Content = append(u.Content, report.Waiting(q, s.conn.face.options.Turns.Executor.ApprovalURL(q.ID))...)
+	u.Content = append(u.Content, report.Waiting(q, s.conn.face.options.Turns.Executor.Kernel.ApprovalURL(q.ID))...)
 	v.show(u)
 	if !report.MayAsk(q) {
 		return nil

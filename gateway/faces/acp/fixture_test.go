@@ -216,7 +216,7 @@ func (h *fixture) outcomes(t *testing.T, name string) (all []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	if err := h.Executor.Flush(ctx); err != nil {
+	if err := h.Executor.Kernel.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range h.Journal.Records() {

@@ -70,7 +70,7 @@ func (c *connection) reopen(ctx context.Context, p wire.OpenSessionRequest) (*se
 
 // enter checks the folders and servers of a request, and has a session work in them.
 func (c *connection) enter(ctx context.Context, s *session, cwd string, others []string, servers []wire.MCPServer) error {
-	admission, err := c.face.options.Turns.Executor.Admit(ctx, c.request)
+	admission, err := c.face.options.Turns.Executor.Kernel.Admit(ctx, c.request)
 	if err != nil {
 		return err
 	}

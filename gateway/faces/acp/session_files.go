@@ -55,7 +55,7 @@ func (f *Face) kept(a *gateway.Admission) *folder {
 
 // keptNow is the folder of the subject that the connection is for now.
 func (c *connection) keptNow(ctx context.Context) (*folder, error) {
-	admission, err := c.face.options.Turns.Executor.Admit(ctx, c.request)
+	admission, err := c.face.options.Turns.Executor.Kernel.Admit(ctx, c.request)
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ import (
 func (p *Proxy) asker(s *session, show func(context.Context, approvals.Question) wire.ToolCallUpdate) func(context.Context, approvals.Question) approvals.CallerAnswer {
 	return func(ctx context.Context, q approvals.Question) approvals.CallerAnswer {
 		if !report.MayAsk(q) {
-			return approvals.CallerAnswer{Wait: p.options.Executor.ApprovalWait()} // for approvers
+			return approvals.CallerAnswer{Wait: p.options.Executor.Kernel.ApprovalWait()} // for approvers
 		}
 		options := report.Options(q)
 		update := show(ctx, q)

@@ -28,7 +28,7 @@ func (r *request) hooked(output []byte) {
 // the call that began it.
 func (p *Proxy) hookTerminal(ctx context.Context, s *session, answer any) (any, *refusal.Error) {
 	output, ok := answer.(wire.TerminalOutputResponse)
-	if !ok || p.options.Executor == nil || p.options.Executor.Config().Hooks == nil {
+	if !ok || p.options.Executor == nil || p.options.Executor.Kernel.Config().Hooks == nil {
 		return answer, nil
 	}
 	admission, err := p.admit(ctx, s)

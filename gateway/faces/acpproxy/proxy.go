@@ -119,7 +119,7 @@ func (p *Proxy) call(ctx context.Context, method string, params any) (json.RawMe
 func (p *Proxy) admit(ctx context.Context, s *session) (*gateway.Admission, error) {
 	request := p.options.Request
 	request.Thread = s.id
-	return p.options.Executor.Admit(ctx, request)
+	return p.options.Executor.Kernel.Admit(ctx, request)
 }
 
 // answerReader translates an answer of the agent.

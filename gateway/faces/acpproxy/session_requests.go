@@ -95,7 +95,7 @@ func (p *Proxy) mcpServers(ctx context.Context, named []wire.MCPServer) []wire.M
 		return nil
 	}
 	var tools []gateway.Tool
-	admission, err := p.options.Executor.Admit(ctx, p.options.Request)
+	admission, err := p.options.Executor.Kernel.Admit(ctx, p.options.Request)
 	if err == nil {
 		tools, err = admission.Tools()
 	}

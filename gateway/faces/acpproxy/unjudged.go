@@ -85,5 +85,5 @@ func (p *Proxy) writeUnjudged(s *session, f attribution.Finding) error {
 	r := calls[0].Outcome(audit.Refused)
 	r.Event, r.Stage, r.Code = audit.Decision, refusal.Permission, refusal.PermissionDenied
 	r.Reason = text.Cut(fmt.Sprintf("%s: %s", f.Kind, f.Reason), audit.MaxReason)
-	return p.options.Executor.Writer().Write(ctx, r)
+	return p.options.Executor.Kernel.Writer().Write(ctx, r)
 }

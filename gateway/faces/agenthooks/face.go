@@ -46,7 +46,7 @@ func (f *Face) Mount(d *server.Server) {
 	for _, a := range []agent{claudeCode, codex} {
 		d.Mount(server.Route{
 			Method: http.MethodPost, Path: "/v1/hooks/" + a.path, APIKey: true, AnyScheme: true, Refuse: refuse,
-			MaxBody: func() int { return f.executor.ParserOptions().MaxBytes + maxResult },
+			MaxBody: func() int { return f.executor.Kernel.ParserOptions().MaxBytes + maxResult },
 			Serve:   func(c *gin.Context, r server.Request) { f.serve(c, r, a) },
 		})
 	}
@@ -93,9 +93,9 @@ func (f *Face) serve(c *gin.Context, received server.Request, a agent) {
 		request.Thread, request.Ancestors = h.agentID, []string{h.session}
 	}
 	if request.Workspace == "" && request.Project == "" {
-		request.Workspace, request.Project = f.executor.PlaceOf(h.cwd)
+		request.Workspace, request.Project = f.executor.Kernel.PlaceOf(h.cwd)
 	}
-	admission, err := f.executor.Admit(c.Request.Context(), request)
+	admission, err := f.executor.Kernel.Admit(c.Request.Context(), request)
 	if err != nil {
 		refuseAs(c, h.event, refusal.From(refusal.Identity, err))
 		return
@@ -166,7 +166,7 @@ func (h *hooked) answer(ctx context.Context) (any, *refusal.Error) {
 // holds reports whether a verdict stands for the call when its hook asks again. A refusal does not: people may have approved
 // the call since. Nor does that of a call which has run: agents of some models give two calls one id.
 func (h *hooked) holds(v *verdict) bool {
-	return v != nil && v.digest == h.digest && v.under == h.under() && !v.ran && v.passed() && (v.question == nil || h.agent.asks) && v.config == h.face.executor.Config().Digest && !h.admission.StopsTool(h.call.Name)
+	return v != nil && v.digest == h.digest && v.under == h.under() && !v.ran && v.passed() && (v.question == nil || h.agent.asks) && v.config == h.face.executor.Kernel.Config().Digest && !h.admission.StopsTool(h.call.Name)
 }
 
 // under is for whom, and where, the call is judged.
@@ -199,7 +199,7 @@ func (h *hooked) keys() (byID, byCall string) {
 func (h *hooked) judge(ctx context.Context) *verdict {
 	v := &verdict{digest: h.digest, under: h.under()}
 	d := h.admission.Judge(ctx, gateway.ModeEnforce, gateway.Input{Native: &h.call})
-	wait := calls.Wait{For: h.face.executor.ApprovalWait(), Park: h.slot.Park}
+	wait := calls.Wait{For: h.face.executor.Kernel.ApprovalWait(), Park: h.slot.Park}
 	if h.agent.asks {
 		wait.Caller = func(_ context.Context, q approvals.Question) approvals.CallerAnswer {
 			if len(q.Rules) == 0 || len(q.Others) > 0 {

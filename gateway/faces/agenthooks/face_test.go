@@ -87,7 +87,7 @@ p, Coder, local/other, Write, , allow
 		}
 		d.Ledger = ledger
 	}})
-	terms, _, err := o.Executor.Config().Terms()
+	terms, _, err := o.Executor.Kernel.Config().Terms()
 	if err == nil {
 		_, err = ledger.KeepTerms(t.Context(), terms, nil)
 	}
@@ -117,7 +117,7 @@ func (o *office) post(path, body string, header ...string) *httptest.ResponseRec
 // decided are the codes of the decisions in the log, "" for those that passed.
 func (o *office) decided(t *testing.T) (codes []string) {
 	t.Helper()
-	if err := o.Executor.Flush(t.Context()); err != nil {
+	if err := o.Executor.Kernel.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range o.Journal.Records() {
@@ -336,13 +336,13 @@ func TestNotAnyMore(t *testing.T) {
 			t.Fatalf("%s", w.Body)
 		}
 	}
-	o.Executor.Stop([]store.Stop{{ID: "stop_1", Tool: "Bash"}}, true)
+	o.Executor.Kernel.Stop([]store.Stop{{ID: "stop_1", Tool: "Bash"}}, true)
 	for _, b := range []string{body, permission} {
 		if w := o.post("claude-code", b); !strings.Contains(w.Body.String(), `"stopped: `) {
 			t.Errorf("a tool that was stopped since: %s", w.Body)
 		}
 	}
-	o.Executor.Stop(nil, true)
+	o.Executor.Kernel.Stop(nil, true)
 	if w := o.post("claude-code", body); w.Body.String() != "{}" {
 		t.Errorf("resumed: %s", w.Body)
 	}
@@ -361,10 +361,10 @@ func TestHooksOnly(t *testing.T) {
 			t.Errorf("%s: %d %s", command, w.Code, w.Body)
 		}
 	}
-	if _, err := o.Executor.Admit(t.Context(), gateway.Request{Credential: key}); refusal.From(refusal.Identity, err).Code != refusal.PermissionDenied {
+	if _, err := o.Executor.Kernel.Admit(t.Context(), gateway.Request{Credential: key}); refusal.From(refusal.Identity, err).Code != refusal.PermissionDenied {
 		t.Errorf("a call: %v", err)
 	}
-	if _, err := o.Executor.AdmitQuery(t.Context(), gateway.Request{Credential: key}); refusal.From(refusal.Identity, err).Code != refusal.PermissionDenied {
+	if _, err := o.Executor.Kernel.AdmitQuery(t.Context(), gateway.Request{Credential: key}); refusal.From(refusal.Identity, err).Code != refusal.PermissionDenied {
 		t.Errorf("a query: %v", err)
 	}
 }

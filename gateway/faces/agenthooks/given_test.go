@@ -17,7 +17,7 @@ import (
 // give hands a call of a model over to the agent, as a face in front of the model does.
 func (o *office) give(t *testing.T, credential, id, tool, arguments string) calls.Outcome {
 	t.Helper()
-	a, err := o.Executor.Admit(t.Context(), gateway.Request{Credential: credential, Subject: gateway.Subject{Agent: "Coder", Workspace: "local", Project: "work"}, Thread: "s1"})
+	a, err := o.Executor.Kernel.Admit(t.Context(), gateway.Request{Credential: credential, Subject: gateway.Subject{Agent: "Coder", Workspace: "local", Project: "work"}, Thread: "s1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,12 +68,12 @@ func TestGiven(t *testing.T) {
 		"in another project":         {"Bash", ls, "claude-code", "Bash", ls, id, "/other", deny + "permission_denied: ", nil, nil, false},
 		"a path that leads out":      {"Read", `{"file_path":"out/x"}`, "claude-code", "Read", `{"file_path":"out/x"}`, id, "/sub", limited, nil, nil, false},
 		"a tool that was stopped": {"Bash", ls, "claude-code", "Bash", ls, id, "", deny + "stopped: ", nil, func(o *office) {
-			o.Executor.Stop([]store.Stop{{ID: "stop_1", Tool: "Bash"}}, true)
+			o.Executor.Kernel.Stop([]store.Stop{{ID: "stop_1", Tool: "Bash"}}, true)
 		}, false},
 		"by another configuration": {"Bash", ls, "claude-code", "Bash", ls, id, "", limited, nil, func(o *office) {
-			next := *o.Executor.Config()
+			next := *o.Executor.Kernel.Config()
 			next.Digest = "another"
-			if err := o.Executor.Swap(&next); err != nil {
+			if err := o.Executor.Kernel.Swap(&next); err != nil {
 				t.Error(err)
 			}
 		}, false},

@@ -43,7 +43,7 @@ func (w *world) close(headers ...string) *httptest.ResponseRecorder {
 // closed are the threads of which servers were told.
 func (w *world) closed() []string {
 	w.t.Helper()
-	if err := w.Executor.Flush(context.Background()); err != nil {
+	if err := w.Executor.Kernel.Flush(context.Background()); err != nil {
 		w.t.Error(err)
 	}
 	w.engine.mu.Lock()
@@ -202,7 +202,7 @@ func TestLIF01ServersThatHang(t *testing.T) {
 	}
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
-	if w.Executor.Flush(over) == nil {
+	if w.Executor.Kernel.Flush(over) == nil {
 		t.Error("the end does not wait for servers")
 	}
 	release()

@@ -52,7 +52,7 @@ func (f *Face) Mount(d *server.Server) {
 		// Everything below the path is a token, valid or not.
 		Method: http.MethodPost, Path: "/v1/callbacks/*token", Pool: server.Reserved, Public: true,
 		// Every byte of a result may be an escape of six.
-		MaxBody: func() int { return int(6*f.options.Executor.MaxCallbackBytes() + beside) },
+		MaxBody: func() int { return int(6*f.options.Executor.Kernel.MaxCallbackBytes() + beside) },
 		Admit:   f.admit, Refuse: refuse, Serve: f.serve,
 		// Callbacks count for the caller of their call, and take no slots from others.
 		ClientKey: func(c *gin.Context) string { return c.GetString(keyWhose) },

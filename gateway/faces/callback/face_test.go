@@ -152,7 +152,7 @@ func (w *world) open() {
 	native.New(native.Options{Executor: w.Executor, Log: w.Logger}).Mount(w.Server)
 	callback.New(callback.Options{Executor: w.Executor, Verify: func(token string) string { return w.keys.Verify(token, w.now()) }}).Mount(w.Server)
 	t.Cleanup(func() {
-		if err := w.Executor.Flush(context.Background()); err != nil {
+		if err := w.Executor.Kernel.Flush(context.Background()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -277,7 +277,7 @@ func (c waiting) output() string {
 	// first and the end is tried again in the background.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if err := c.w.Executor.Flush(ctx); err != nil {
+	if err := c.w.Executor.Kernel.Flush(ctx); err != nil {
 		c.w.t.Fatal(err)
 	}
 	if o := c.w.Journal.Find(c.id, outcome); len(o) != 1 {

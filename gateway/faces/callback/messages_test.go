@@ -482,7 +482,7 @@ func TestLIF02CallingOff(t *testing.T) {
 // reported holds a tool to have been told once that a call was called off.
 func (w *world) reported(t testing.TB, c waiting) {
 	t.Helper()
-	if err := w.Executor.Flush(context.Background()); err != nil {
+	if err := w.Executor.Kernel.Flush(context.Background()); err != nil {
 		t.Error(err)
 	}
 	w.engine.mu.Lock()

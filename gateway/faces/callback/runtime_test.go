@@ -176,7 +176,7 @@ func TestTIP10WhatIsNeverAnsweredEnds(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		w.Executor.Reconcile(calls.Backlog{}, func(calls.ReconcileStats) {}).Stop(ctx)
-		if err := w.Executor.Flush(ctx); err != nil {
+		if err := w.Executor.Kernel.Flush(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}

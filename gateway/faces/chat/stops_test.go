@@ -16,7 +16,7 @@ func TestStops(t *testing.T) {
 		var h *fixture
 		call := says(toolCalls("c1", "time_now", "{}"), "stop")
 		h = open(t, inTurn(call, call, says(content("It was stopped."), "stop")), plan{rules: orchestrate, engine: func(tool.Call) (tool.Result, error) {
-			h.Executor.Stop([]store.Stop{{ID: "stop_1", Agent: "Analyst", Reason: "canary"}}, true)
+			h.Executor.Kernel.Stop([]store.Stop{{ID: "stop_1", Agent: "Analyst", Reason: "canary"}}, true)
 			return tool.Result{Body: []byte(`{"ok":true}`), JSON: true}, nil
 		}})
 		w := h.post(asks(streamed))
@@ -30,7 +30,7 @@ func TestStops(t *testing.T) {
 		if records := strings.Join(h.settled(t), ", "); records != "decision call tool_call, outcome call tool_call result, decision call refused  stopped, decision call refused  stopped" {
 			t.Errorf("%s: %s", streamed, records)
 		}
-		h.Executor.Stop([]store.Stop{{ID: "stop_1", Tool: "time.now", Reason: "canary"}}, true)
+		h.Executor.Kernel.Stop([]store.Stop{{ID: "stop_1", Tool: "time.now", Reason: "canary"}}, true)
 		w = h.post(asks(streamed))
 		if got := reads(t, w); w.Code != http.StatusOK || got.text() != "It was stopped." || !strings.Contains(string(h.model.body(t, 2)), "The operator has stopped this.") || strings.Contains(string(h.model.body(t, 2)), "canary") {
 			t.Errorf("%s: a tool: %d %s", streamed, w.Code, w.Body)

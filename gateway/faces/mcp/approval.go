@@ -81,7 +81,7 @@ func (a *approvalAsker) handle(ctx context.Context, input gateway.Input, key str
 func (a *approvalAsker) ask(ctx context.Context, q approvals.Question) approvals.CallerAnswer {
 	form := a.form(q)
 	link := a.link(q, form != nil)
-	wait := a.face.options.Executor.ApprovalWait()
+	wait := a.face.options.Executor.Kernel.ApprovalWait()
 	switch {
 	case form == nil && link == nil:
 		return approvals.CallerAnswer{Wait: wait}
@@ -175,7 +175,7 @@ func (a *approvalAsker) form(q approvals.Question) *tool.Question {
 // form, or there is no page that the client could open. It is the operator's own page, and need
 // not be public.
 func (a *approvalAsker) link(q approvals.Question, form bool) *tool.Question {
-	page := a.face.options.Executor.ApprovalURL(q.ID)
+	page := a.face.options.Executor.Kernel.ApprovalURL(q.ID)
 	if page == "" || form && len(q.Others) == 0 || !slices.Contains(a.kinds, tool.QuestionURL) || !a.canName(q.ID) {
 		return nil
 	}

@@ -75,7 +75,7 @@ func TestApprovalOfOtherRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	config.Policy = c.Policy
-	if err := d.kernel.Swap(&config); err != nil {
+	if err := d.kernel.Kernel.Swap(&config); err != nil {
 		t.Fatal(err)
 	}
 	r := d.asks(t, "mine", formsAndPages, answered(first, decides("allow once")))

@@ -497,7 +497,7 @@ func TestElicitClientLeaves(t *testing.T) {
 func TestElicitHoldsNoSlot(t *testing.T) {
 	a := &asker{questions: []tool.Question{who()}}
 	h := open(t, plan{files: asking, engine: a.run})
-	narrow := server.New(server.Options{Metrics: telemetry.New(), Log: slog.New(slog.DiscardHandler), Refuse: native.Refuse, Identify: h.kernel.Identify, MaxInFlight: 1})
+	narrow := server.New(server.Options{Metrics: telemetry.New(), Log: slog.New(slog.DiscardHandler), Refuse: native.Refuse, Identify: h.kernel.Kernel.Identify, MaxInFlight: 1})
 	h.face.Mount(narrow)
 	c := begins(t, serves(t, narrow), "2025-11-25", everything)
 	k := c.call(`"name":"book"`)
@@ -536,7 +536,7 @@ func TestAnswersFindRoom(t *testing.T) {
 		}
 		return says(completed)(t)
 	}})
-	narrow := server.New(server.Options{Metrics: telemetry.New(), Log: slog.New(slog.DiscardHandler), Refuse: native.Refuse, Identify: h.kernel.Identify, MaxInFlight: 1})
+	narrow := server.New(server.Options{Metrics: telemetry.New(), Log: slog.New(slog.DiscardHandler), Refuse: native.Refuse, Identify: h.kernel.Kernel.Identify, MaxInFlight: 1})
 	h.face.Mount(narrow)
 	c := begins(t, serves(t, narrow), "2025-11-25", everything)
 	k := c.call(`"name":"book"`)

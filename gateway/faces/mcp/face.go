@@ -55,5 +55,5 @@ const (
 
 // maxMessageBytes bounds a message: the longest call and its envelope.
 func (f *Face) maxMessageBytes() int {
-	return f.options.Executor.ParserOptions().MaxBytes + envelopeBytes
+	return f.options.Executor.Kernel.ParserOptions().MaxBytes + envelopeBytes
 }

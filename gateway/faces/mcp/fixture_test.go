@@ -123,7 +123,7 @@ func open(t testing.TB, p plan) *fixture {
 	}
 	h.Server = server.New(server.Options{
 		Metrics: telemetry.New(), Log: slog.New(slog.NewJSONHandler(h.log, nil)), Refuse: native.Refuse,
-		Identify: h.kernel.Identify, AllowedOrigins: server.AllowedOrigins{Origins: p.origins},
+		Identify: h.kernel.Kernel.Identify, AllowedOrigins: server.AllowedOrigins{Origins: p.origins},
 	})
 	h.face = mcp.New(mcp.Options{Executor: h.kernel, Version: "1.2.3", AnswerTimeout: p.time, RegistryNames: p.dotted, ProtectedResource: p.guarded})
 	h.face.Mount(h.Server)

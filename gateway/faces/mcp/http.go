@@ -38,7 +38,7 @@ func (f *Face) serve(s *server.Server) func(*gin.Context, server.Request) {
 
 // serveMessage answers one message over HTTP.
 func (f *Face) serveMessage(s *server.Server, c *gin.Context, came server.Request) {
-	admission, err := f.options.Executor.Admit(c.Request.Context(), came.Request)
+	admission, err := f.options.Executor.Kernel.Admit(c.Request.Context(), came.Request)
 	if err != nil {
 		f.refuse(c, refusal.From(refusal.Identity, err))
 		return

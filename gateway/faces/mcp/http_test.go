@@ -395,7 +395,7 @@ func settle(t *testing.T, h *fixture) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if err := h.kernel.Flush(ctx); err != nil {
+	if err := h.kernel.Kernel.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
 }

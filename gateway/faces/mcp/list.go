@@ -134,7 +134,7 @@ func (f *Face) newCursor(r request, name string) string {
 
 func (f *Face) cursorSum(r request, name string) []byte {
 	// Strings always encode.
-	of, _ := json.Marshal([]any{f.options.Executor.Digest(), r.admission.Subject(), name})
+	of, _ := json.Marshal([]any{f.options.Executor.Kernel.Digest(), r.admission.Subject(), name})
 	sum := sha256.Sum256(of)
 	return sum[:cursorSumBytes]
 }

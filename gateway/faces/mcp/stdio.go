@@ -172,7 +172,7 @@ func (s *stdioSession) checkInitialized(m *message, modern bool) *rpcError {
 func (s *stdioSession) handle(ctx context.Context, read *jsonrpc.Message) (any, *jsonrpc.Error) {
 	r := read.State.(request)
 	var a *response
-	if admission, err := s.face.options.Executor.Admit(ctx, s.request); err != nil {
+	if admission, err := s.face.options.Executor.Kernel.Admit(ctx, s.request); err != nil {
 		a = &response{fault: refusalError(refusal.From(refusal.Identity, err))}
 	} else {
 		r.admission = admission
@@ -194,7 +194,7 @@ func (s *stdioSession) respond(ctx context.Context, read *jsonrpc.Message, wrong
 		s.complain(ctx, fault)
 		return
 	}
-	admission, err := s.face.options.Executor.Admit(ctx, s.request)
+	admission, err := s.face.options.Executor.Kernel.Admit(ctx, s.request)
 	if err != nil {
 		s.complain(ctx, refusalError(refusal.From(refusal.Identity, err)))
 		return

@@ -152,7 +152,7 @@ func (h *fixture) settled(t testing.TB) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	if err := h.Executor.Flush(ctx); err != nil {
+	if err := h.Executor.Kernel.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
 	return strings.Join(h.Journal.Lines(), "\n")

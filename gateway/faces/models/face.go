@@ -98,7 +98,7 @@ func (f *Face) refuse(c *gin.Context, refused *refusal.Error) {
 
 // list answers with the models that can be requested.
 func (f *Face) list(c *gin.Context, request server.Request) {
-	if _, err := f.options.Executor.Admit(c.Request.Context(), request.Request); err != nil {
+	if _, err := f.options.Executor.Kernel.Admit(c.Request.Context(), request.Request); err != nil {
 		f.refuse(c, refusal.From(refusal.Any, err))
 		return
 	}
@@ -149,7 +149,7 @@ func (f *Face) listAnthropic(c *gin.Context) {
 
 // find answers with one model.
 func (f *Face) find(c *gin.Context, request server.Request) {
-	if _, err := f.options.Executor.Admit(c.Request.Context(), request.Request); err != nil {
+	if _, err := f.options.Executor.Kernel.Admit(c.Request.Context(), request.Request); err != nil {
 		f.refuse(c, refusal.From(refusal.Any, err))
 		return
 	}

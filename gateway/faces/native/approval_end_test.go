@@ -191,7 +191,7 @@ func TestAskedAnewForAnotherDefinition(t *testing.T) {
 		}
 		changed := *o.now
 		changed.Tools = c.Tools
-		if err := o.Executor.Swap(&changed); err != nil {
+		if err := o.Executor.Kernel.Swap(&changed); err != nil {
 			t.Fatal(err)
 		}
 		return o.send(t, "POST", "/v1/calls", pay("7")).CallID
@@ -229,7 +229,7 @@ func TestOneApprovalForTwoCallsOfAnAnswer(t *testing.T) {
 		if err := o.vote(t, id, "ada", true, ""); err != nil {
 			t.Fatal(err)
 		}
-		a, err := o.Executor.Admit(ctx, gateway.Request{})
+		a, err := o.Executor.Kernel.Admit(ctx, gateway.Request{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,7 +22,7 @@ import (
 func (o office) handedOver(t *testing.T, amount string) *refusal.Error {
 	t.Helper()
 	ctx := context.Background()
-	a, err := o.Executor.Admit(ctx, gateway.Request{})
+	a, err := o.Executor.Kernel.Admit(ctx, gateway.Request{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestHandOverWithoutRoom(t *testing.T) {
 		t.Errorf("the approval: %+v", s)
 	}
 	close(may)
-	if err := o.Executor.Flush(context.Background()); err != nil {
+	if err := o.Executor.Kernel.Flush(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	if refused := o.handedOver(t, "7"); refused != nil {
@@ -112,7 +112,7 @@ func TestDiesWhileItHandsOver(t *testing.T) {
 	})
 	o.now.Tools = c.Tools
 	changed := *o.now
-	if err := o.Executor.Swap(&changed); err != nil {
+	if err := o.Executor.Kernel.Swap(&changed); err != nil {
 		t.Fatal(err)
 	}
 	id := o.send(t, "POST", "/v1/calls", pay("7")).CallID
@@ -149,7 +149,7 @@ func TestDiesWhileItHandsOver(t *testing.T) {
 	}
 	r := next.Reconcile(calls.Backlog{Ended: log.EndedCalls}, func(calls.ReconcileStats) {})
 	r.Stop(context.Background())
-	if err := next.Flush(context.Background()); err != nil {
+	if err := next.Kernel.Flush(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	if ran.Load() != 0 {

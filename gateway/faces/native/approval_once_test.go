@@ -19,7 +19,7 @@ import (
 func TestSameCallTwiceInAnAnswer(t *testing.T) {
 	for _, mode := range []gateway.Mode{gateway.ModeCall, gateway.ModeEnforce} {
 		o, ctx := newOffice(t), context.Background()
-		a, err := o.Executor.Admit(ctx, gateway.Request{})
+		a, err := o.Executor.Kernel.Admit(ctx, gateway.Request{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -234,7 +234,7 @@ func TestEndedBeforeTheDispatch(t *testing.T) {
 				if err := o.vote(t, id, "ada", true, ""); err != nil {
 					t.Fatal(err)
 				}
-				a, err := o.Executor.Admit(ctx, gateway.Request{})
+				a, err := o.Executor.Kernel.Admit(ctx, gateway.Request{})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -34,7 +34,7 @@ func (o office) governed(t *testing.T, policy string) {
 	t.Helper()
 	changed := *o.now
 	changed.Policy = officeConfig(t, policy).Policy
-	if err := o.Executor.Swap(&changed); err != nil {
+	if err := o.Executor.Kernel.Swap(&changed); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -277,7 +277,7 @@ func TestApprovalNeedsTheLog(t *testing.T) {
 // is handed over: the same call of another answer is not.
 func TestHandedOverByAnApproval(t *testing.T) {
 	o, ctx := newOffice(t), context.Background()
-	a, err := o.Executor.Admit(ctx, gateway.Request{})
+	a, err := o.Executor.Kernel.Admit(ctx, gateway.Request{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,7 +301,7 @@ func TestHandedOverByAnApproval(t *testing.T) {
 	if out := o.Executor.HandOver(ctx, other)[0]; out.Refusal == nil || out.Refusal.Code != "approval_required" {
 		t.Errorf("handed over twice by one approval: %v", out.Refusal)
 	}
-	if err := o.Executor.Flush(ctx); err != nil || o.ran.Load() != 0 {
+	if err := o.Executor.Kernel.Flush(ctx); err != nil || o.ran.Load() != 0 {
 		t.Errorf("%v, ran %d times", err, o.ran.Load())
 	}
 }

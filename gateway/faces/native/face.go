@@ -63,7 +63,7 @@ func (f *Face) routes() []server.Route {
 		r := &routes[i]
 		r.Refuse, r.ExtraHeaders = Refuse, []string{headerFinish}
 		if completes := r.Path == "/v1/check" || r.Path == "/v1/calls"; completes {
-			r.MaxBody = func() int { return MaxBody(f.options.Executor.ParserOptions().MaxBytes) }
+			r.MaxBody = func() int { return MaxBody(f.options.Executor.Kernel.ParserOptions().MaxBytes) }
 			r.MediaTypes, r.ExpectedMedia = []string{mediaJSON, mediaText}, "application/json, or text/plain for the completion as it is"
 		}
 	}
@@ -71,7 +71,7 @@ func (f *Face) routes() []server.Route {
 }
 
 func (f *Face) check(c *gin.Context, a completionRequest) {
-	report := f.options.Executor.Check(c.Request.Context(), a.Request)
+	report := f.options.Executor.Kernel.Check(c.Request.Context(), a.Request)
 	server.SetHeader(c, server.HeaderCallID, report.CallID)
 	if r := report.Refusal; r != nil && (r.Code == refusal.Unauthenticated || r.Code == refusal.CallerRateLimited || r.Stage == refusal.Identity && (r.Code == refusal.LimiterUnavailable || r.Code == refusal.Internal)) {
 		Refuse(c, r)
@@ -160,7 +160,7 @@ func (f *Face) writeStatus(c *gin.Context, call calls.CallStatus, err error) {
 }
 
 func (f *Face) tools(c *gin.Context, a server.Request) {
-	tools, err := f.options.Executor.Tools(c.Request.Context(), a.Request)
+	tools, err := f.options.Executor.Kernel.Tools(c.Request.Context(), a.Request)
 	if err != nil {
 		Refuse(c, refusal.From(refusal.Identity, err))
 		return

@@ -25,7 +25,7 @@ func TestHookedApproval(t *testing.T) {
 			return strings.Replace(tools, "amount: {type: number}", "amount: {type: number}, note: {type: string}", 1)
 		}).Tools
 		changed.Hooks = hook.NewSet([]*hook.Hook{{Name: "secrets", At: []hook.Point{hook.Call}, Patterns: hook.Builtin(hook.Secrets), OnMatch: hook.Redact, MaxBytes: 1 << 20}})
-		if err := o.Executor.Swap(&changed); err != nil {
+		if err := o.Executor.Kernel.Swap(&changed); err != nil {
 			t.Fatal(err)
 		}
 		first := o.send(t, "POST", "/v1/calls", call)

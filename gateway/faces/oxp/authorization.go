@@ -34,7 +34,7 @@ func (f *Face) challenges(o calls.Outcome) []challenge {
 		}
 	}
 	if o.ApprovalRequest != nil {
-		if page := f.options.Executor.ApprovalURL(o.ApprovalRequest.ID); page != "" {
+		if page := f.options.Executor.Kernel.ApprovalURL(o.ApprovalRequest.ID); page != "" {
 			all = append(all, challenge{approvalID, page, f.checkURL(o.ApprovalRequest.ID, 0)})
 		}
 	}

@@ -75,7 +75,7 @@ func TestOXP02And03Lists(t *testing.T) {
 	if strings.Contains(r.raw, "pay") || strings.Contains(r.raw, "secret") {
 		t.Errorf("shown: %s", r.raw)
 	}
-	h.Executor.Quarantine(map[string]bool{"data": true, "files.read-all.now": true, "web.search": true, "lone.null": true})
+	h.Executor.Kernel.Quarantine(map[string]bool{"data": true, "files.read-all.now": true, "web.search": true, "lone.null": true})
 	if r := h.ask(http.MethodGet, "/tools", ""); r.raw != "{\"items\":[]}\n" {
 		t.Errorf("of nothing: %s", r.raw)
 	}
@@ -436,7 +436,7 @@ func TestOXP17Refusals(t *testing.T) {
 		}
 	}
 	h := open(t, nil)
-	h.Executor.Quarantine(map[string]bool{"web.search": true})
+	h.Executor.Kernel.Quarantine(map[string]bool{"web.search": true})
 	for _, id := range []string{"web.search", "web.search@1", "web.search@1.9.0"} {
 		if r := h.call(`{"tool_id":"` + id + `","input":{"query":"x"}}`); r.status != 400 || r.code() != "tool_quarantined" {
 			t.Errorf("%s: %d %s", id, r.status, r.raw)
@@ -674,7 +674,7 @@ func TestOXP18And19Challenges(t *testing.T) {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
 	}
-	h.Executor.Quarantine(map[string]bool{"web.search": true})
+	h.Executor.Kernel.Quarantine(map[string]bool{"web.search": true})
 	if r := h.ask(http.MethodGet, "/tools/authorizations/"+id+"/0", ""); r.status != 400 || r.code() != "tool_quarantined" {
 		t.Errorf("%d %s", r.status, r.raw)
 	}
@@ -682,7 +682,7 @@ func TestOXP18And19Challenges(t *testing.T) {
 		t.Errorf("asked %q", h.tool.requests[questions:])
 	}
 	// Once it is authorized, it is another call.
-	h.Executor.Quarantine(nil)
+	h.Executor.Kernel.Quarantine(nil)
 	h.tool.gives(value(`{}`))
 	if r := h.call(strings.Replace(body, `"c"`, `"c-2"`, 1)); r.status != 200 || !*r.Success {
 		t.Errorf("%s", r.raw)

@@ -24,7 +24,7 @@ func (f *Face) routes(draining func() bool) []server.Route {
 		{Method: http.MethodGet, Path: pathHealth, Pool: server.Free, Public: true, Refuse: f.refuse, Serve: f.health(draining)},
 		{Method: http.MethodGet, Path: pathTools, AnyScheme: true, Refuse: f.refuse, Admit: checkVersion, Serve: f.tools},
 		{Method: http.MethodPost, Path: pathCall, AnyScheme: true, Refuse: f.refuse, Admit: checkVersion, Serve: f.call,
-			MaxBody: func() int { return MaxBody(f.options.Executor.ParserOptions().MaxBytes) }},
+			MaxBody: func() int { return MaxBody(f.options.Executor.Kernel.ParserOptions().MaxBytes) }},
 		{Method: http.MethodGet, Path: pathChecks + ":id/:nth", AnyScheme: true, Pool: server.Reserved, Refuse: f.refuse, Admit: checkVersion, Serve: f.authorization},
 	}
 }
@@ -53,7 +53,7 @@ type definition struct {
 // tools lists the tools that the agent may use and that can be run here. A version that the
 // protocol cannot express is not listed.
 func (f *Face) tools(c *gin.Context, a server.Request) {
-	tools, err := f.options.Executor.Tools(c.Request.Context(), a.Request)
+	tools, err := f.options.Executor.Kernel.Tools(c.Request.Context(), a.Request)
 	if err != nil {
 		f.refuse(c, refusal.From(refusal.Identity, err))
 		return
@@ -79,7 +79,7 @@ func (f *Face) call(c *gin.Context, a server.Request) {
 		f.refuse(c, refused)
 		return
 	}
-	name, known := f.options.Executor.ToolName(gateway.OXP, requested.tool)
+	name, known := f.options.Executor.Kernel.ToolName(gateway.OXP, requested.tool)
 	if !known {
 		name = requested.tool
 	}

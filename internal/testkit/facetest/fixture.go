@@ -91,7 +91,7 @@ func New(t testing.TB, p Options) *Fixture {
 func NewServer(k *calls.Executor) *server.Server { return newServer(slog.New(slog.DiscardHandler), k) }
 
 func newServer(log *slog.Logger, k *calls.Executor) *server.Server {
-	return server.New(server.Options{Metrics: telemetry.New(), Log: log, Refuse: native.Refuse, Identify: k.Identify})
+	return server.New(server.Options{Metrics: telemetry.New(), Log: log, Refuse: native.Refuse, Identify: k.Kernel.Identify})
 }
 
 // lockedWriter is a writer for several goroutines.
