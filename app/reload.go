@@ -25,6 +25,9 @@ func (r *Runtime) subscribe(s subscriber) { r.subscribers = append(r.subscribers
 
 // reload makes a configuration the one that the kernel judges by, or changes nothing.
 func (r *Runtime) reload(ctx context.Context, c *configs.Config) error {
+	if err := CheckParts(c); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, ReloadTimeout)
 	defer cancel()
 	next := KernelConfig(c, nil)

@@ -119,6 +119,9 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 	if o.Metrics == nil {
 		o.Metrics = telemetry.New()
 	}
+	if err := CheckParts(c); err != nil {
+		return nil, err
+	}
 	redis, err := redisOptions(c.Redis)
 	if err != nil {
 		return nil, fmt.Errorf("redis: %w", err)

@@ -24,7 +24,6 @@ import (
 	"github.com/callgate/callgate/gateway/faces/models"
 	"github.com/callgate/callgate/gateway/faces/native"
 	"github.com/callgate/callgate/gateway/faces/oxp"
-	"github.com/callgate/callgate/gateway/faces/responses"
 	"github.com/callgate/callgate/gateway/runs"
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/gateway/server/framing"
@@ -95,9 +94,9 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 	did := runs.New(runs.Options{})
 	(&runs.Face{Executor: h.Executor, Log: did, Refuse: native.Refuse}).Mount(front)
 	forModels := turns.Options{Executor: h.Executor, Upstreams: h.models.Load, Client: client, Runs: did, Budgets: h.budgets.ledger}
-	chat.New(forModels).Mount(front)
-	messages.New(forModels).Mount(front)
-	responses.New(forModels).Mount(front)
+	for _, face := range ModelFaces(forModels) {
+		face.Mount(front)
+	}
 	models.New(models.Options{Executor: h.Executor, Upstreams: h.models.Load, Client: client, Log: logger, Refuse: chat.Refuse, RefuseAnthropic: messages.Refuse}).Mount(front)
 	sender := newNoticeSender(h, metrics, logger)
 	defer sender.Close()

@@ -57,6 +57,7 @@ type Config struct {
 	source   Files
 
 	missingReplicas *document.Fault // why the limits cannot be counted in Redis; nil where they can
+	asks            map[Part]document.Faults
 }
 
 // Load reads the configuration whose main file is path; empty means the
@@ -159,7 +160,10 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 	}
 	var models []upstream.Definition
 	if c.UpstreamsFile != "" {
-		l.readNamedYAML(root, dir, "/upstreams", c.UpstreamsFile, func(n document.Node, _ string) { models = readUpstreams(n) })
+		l.readNamedYAML(root, dir, "/upstreams", c.UpstreamsFile, func(n document.Node, _ string) {
+			models = readUpstreams(n)
+			c.asksForWires(n, models)
+		})
 	}
 	if c.PricesFile != "" {
 		l.readNamedYAML(root, dir, "/prices", c.PricesFile, func(n document.Node, _ string) { readPrices(n, spending) })
@@ -200,6 +204,9 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 	}
 	l.report.Warnings.Locate()
 	l.report.Warnings.Sort()
+	for _, asked := range c.asks {
+		asked.Locate()
+	}
 	c.Digest, c.Warnings, c.contents = digestOf(l.contents), l.report.Warnings, l.contents
 	for _, file := range l.contents {
 		c.Files = append(c.Files, file.name)

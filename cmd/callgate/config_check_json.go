@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 
+	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/internal/cli"
@@ -49,6 +50,9 @@ func checkAsJSON(e env, flag string) error {
 		return err
 	}
 	c, err := configs.Load(file)
+	if err == nil {
+		err = app.CheckParts(c)
+	}
 	out := checkJSON{File: file, Faults: []faultJSON{}, Warnings: []faultJSON{}}
 	if err != nil {
 		var faults document.Faults

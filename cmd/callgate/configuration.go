@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/policy"
 )
@@ -52,8 +53,12 @@ func (e env) loadBy(read func(file string) (*configs.Config, error), flag string
 	return e.Warned(read(file))
 }
 
-// Warned says the warnings of a configuration that was loaded.
+// Warned says the warnings of a configuration that was loaded, which must ask for nothing that this
+// program does not have.
 func (e env) Warned(c *configs.Config, err error) (*configs.Config, error) {
+	if err == nil {
+		err = app.CheckParts(c)
+	}
 	if err != nil {
 		return nil, err
 	}

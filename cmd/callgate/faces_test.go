@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/testkit/corpora"
 )
@@ -95,6 +96,14 @@ const callsOnly = "calls: "
 // wellFormed begins those of faces whose calls stand as values within a message, so that faults
 // of their bytes are faults of the message.
 const wellFormed = callsOnly + "well-formed: "
+
+// requires skips a test of a part that the program was built without.
+func requires(t testing.TB, p configs.Part) {
+	t.Helper()
+	if !app.Has(p) {
+		t.Skipf("skipped: this program was built without %s", p)
+	}
+}
 
 // facesOnce are all faces; with -short the first of each protocol, for tests that ask a face little
 // and begin a gateway for it.

@@ -15,6 +15,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/callgate/callgate/app"
+	"github.com/callgate/callgate/configs"
 )
 
 // replicas are two gateways that share their calls on one Redis, with everything that is around
@@ -54,6 +57,10 @@ func newReplicas(t *testing.T, store string, environment ...string) *replicas {
 	w.askers = askersConfig(t, 2, "redis: {"+store+"}\nstore: {kind: redis, replicas: 2}\nupstreams: upstreams.yaml\n"+
 		"callbacks: {url: \"http://127.0.0.1:1\", keys: \"file:"+keys+"\"}\n", "")
 	w.people(t, "pays, duo, mine", map[string]string{"op": "operator: true"})
+	upstreams := fmt.Sprintf("upstreams:\n  - {name: text, base_url: %q, models: [text], protocol: text, modes: [enforce, orchestrate], max_repairs: 0}\n", model.URL+"/v1")
+	if app.Has(configs.ResponsesFace) {
+		upstreams += fmt.Sprintf("  - {name: items, base_url: %q, models: [items], speaks: [responses], modes: [orchestrate], max_repairs: 0}\n", model.URL+"/v1")
+	}
 	const numbers = "input_schema: {type: object, properties: {n: {type: integer}, as: {type: string}}}"
 	callsBack := func(name, timeout string) string {
 		return fmt.Sprintf("  - {name: %s, effect: once, %s, run: {type: callback, url: %q, tool: answer, addresses: [127.0.0.1/32], max_age: 1h, timeout: %s}}\n", name, numbers, w.later.URL+"/later", timeout)
@@ -62,9 +69,8 @@ func newReplicas(t *testing.T, store string, environment ...string) *replicas {
 		"policy.csv": replicaPolicy,
 		"approvals.yaml": "rules:\n  pays: {within: 2h, remember: {same: 2h, tool: 2h}}\n  duo: {approve: 2, within: 2h}\n  mine: {by: caller, within: 2h, remember: {same: 1h}}\nwait: 60s\nurl: https://ops.example\n" +
 			fmt.Sprintf("notify: {url: %q, key: \"env:HOOK_KEY\", addresses: [127.0.0.1]}\n", w.hook.url),
-		"upstreams.yaml": fmt.Sprintf("upstreams:\n  - {name: text, base_url: %q, models: [text], protocol: text, modes: [enforce, orchestrate], max_repairs: 0}\n", model.URL+"/v1") +
-			fmt.Sprintf("  - {name: items, base_url: %q, models: [items], speaks: [responses], modes: [orchestrate], max_repairs: 0}\n", model.URL+"/v1"),
-		"limits.yaml": "replicas: 2\ntools: {metered: {rate: 1/h, burst: 1}}\n",
+		"upstreams.yaml": upstreams,
+		"limits.yaml":    "replicas: 2\ntools: {metered: {rate: 1/h, burst: 1}}\n",
 		"tools/more.yaml": "tools:\n" + callsBack("later", "60s") + callsBack("pending", "100ms") +
 			"  - {name: confirm, effect: once, " + numbers + ", run: {type: demo}}\n" +
 			"  - {name: metered, effect: once, " + numbers + ", run: {type: demo}}\n" +

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/testkit/redistest"
 )
 
@@ -513,6 +514,7 @@ func chatIsWithheld(t *testing.T, w *replicas, n int) {
 
 // confirmedInResponses: a run ends at one gateway with a request for approval, which the client answers at the other.
 func confirmedInResponses(t *testing.T, w *replicas, n int) {
+	requires(t, configs.ResponsesFace)
 	const tools = `"tools":[{"type":"mcp","server_label":"callgate","server_url":"http://127.0.0.1:8080/v1","require_approval":"always"}]`
 	ask := func(at int, input string) reply {
 		return w.send(t, at, appOf(n), http.MethodPost, "/v1/responses", fmt.Sprintf(`{"model":"items","store":false,"input":%s,%s}`, input, tools), "Callgate-Mode", "orchestrate")

@@ -77,6 +77,7 @@ func (m *responsesModel) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 // byResponses brings calls to the face of OpenAI Responses.
 func byResponses(place string) func(t *testing.T, of vectors) carry {
 	return func(t *testing.T, of vectors) carry {
+		requires(t, configs.ResponsesFace)
 		m := &responsesModel{place: place}
 		upstream := httptest.NewServer(m)
 		t.Cleanup(upstream.Close)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store/approval"
 	"github.com/callgate/callgate/upstream"
@@ -34,6 +35,9 @@ type confirmer struct {
 // send sends the items of a conversation behind its first message. The model makes a call, or answers.
 func (c confirmer) send(makes *call, by call, items ...string) *httptest.ResponseRecorder {
 	c.t.Helper()
+	if !app.Speaks(upstream.ResponsesWire) {
+		c.t.Skip("skipped: this program has no face of OpenAI Responses")
+	}
 	c.mu.Lock()
 	c.next, c.read = makes, ""
 	c.mu.Unlock()

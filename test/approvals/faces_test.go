@@ -14,16 +14,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
-	"github.com/callgate/callgate/gateway/faces/chat"
 	"github.com/callgate/callgate/gateway/faces/mcp"
-	"github.com/callgate/callgate/gateway/faces/messages"
 	"github.com/callgate/callgate/gateway/faces/native"
 	"github.com/callgate/callgate/gateway/faces/oxp"
-	"github.com/callgate/callgate/gateway/faces/responses"
 	"github.com/callgate/callgate/gateway/runs"
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/identity"
@@ -161,9 +159,9 @@ func openOffice(t *testing.T, loaded *configs.Config) *office {
 	forModels := turns.Options{Executor: o.Executor, Upstreams: func() *upstream.Set { return set }, Client: client, Runs: runs.New(runs.Options{})}
 	native.New(native.Options{Executor: o.Executor, Log: o.Logger}).Mount(o.Server)
 	o.turns = forModels
-	chat.New(forModels).Mount(o.Server)
-	messages.New(forModels).Mount(o.Server)
-	responses.New(forModels).Mount(o.Server)
+	for _, face := range app.ModelFaces(forModels) {
+		face.Mount(o.Server)
+	}
 	mcp.New(mcp.Options{Executor: o.Executor, Version: "1"}).Mount(o.Server)
 	oxp.New(oxp.Options{Executor: o.Executor, Log: o.Logger, URL: func() string { return gate }}).Mount(o.Server)
 	return o

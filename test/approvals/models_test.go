@@ -9,19 +9,26 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/internal/sse"
 	"github.com/callgate/callgate/upstream"
 )
 
 // byModels are the faces in front of models: each in both modes, whole and streamed.
 func byModels() (all []face) {
-	for _, f := range []struct{ name, path, body string }{
-		{"chat", "/v1/chat/completions", fmt.Sprintf(`{"model":%q,"messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"pay"}},{"type":"function","function":{"name":"refund"}}]}`, upstream.ChatWire)},
-		{"messages", "/v1/messages", fmt.Sprintf(`{"model":%q,"max_tokens":9,"messages":[{"role":"user","content":"hi"}],"tools":[{"name":"pay","input_schema":{"type":"object"}},{"name":"refund","input_schema":{"type":"object"}}]}`, upstream.MessagesWire)},
-		{"responses", "/v1/responses", fmt.Sprintf(`{"model":%q,"input":"hi","tools":[{"type":"function","name":"pay","parameters":{"type":"object"}},{"type":"function","name":"refund","parameters":{"type":"object"}}]}`, upstream.ResponsesWire)},
+	for _, f := range []struct {
+		speaks     upstream.Wire
+		path, body string
+	}{
+		{upstream.ChatWire, "/v1/chat/completions", fmt.Sprintf(`{"model":%q,"messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"pay"}},{"type":"function","function":{"name":"refund"}}]}`, upstream.ChatWire)},
+		{upstream.MessagesWire, "/v1/messages", fmt.Sprintf(`{"model":%q,"max_tokens":9,"messages":[{"role":"user","content":"hi"}],"tools":[{"name":"pay","input_schema":{"type":"object"}},{"name":"refund","input_schema":{"type":"object"}}]}`, upstream.MessagesWire)},
+		{upstream.ResponsesWire, "/v1/responses", fmt.Sprintf(`{"model":%q,"input":"hi","tools":[{"type":"function","name":"pay","parameters":{"type":"object"}},{"type":"function","name":"refund","parameters":{"type":"object"}}]}`, upstream.ResponsesWire)},
 	} {
+		if !app.Speaks(f.speaks) {
+			continue
+		}
 		for _, mode := range []upstream.Mode{upstream.Enforce, upstream.Orchestrate} {
-			name := f.name + ", " + string(mode)
+			name := string(f.speaks) + ", " + string(mode)
 			streamed := strings.TrimSuffix(f.body, "}") + `,"stream":true}`
 			all = append(all, byModel(name, f.path, mode, f.body), byModel(name+", streamed", f.path, mode, streamed))
 		}

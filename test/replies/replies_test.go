@@ -17,11 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/configs"
-	"github.com/callgate/callgate/gateway/faces/chat"
-	"github.com/callgate/callgate/gateway/faces/messages"
-	"github.com/callgate/callgate/gateway/faces/responses"
-	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/testkit/budgettest"
 	"github.com/callgate/callgate/internal/testkit/corpora"
@@ -45,18 +42,31 @@ type wire interface {
 	read(body string, streamed bool) (answer, error)
 }
 
-// wires are the APIs, with the kinds of parts that each can say.
-var wires = []struct {
+// api is a wire, and the kinds of parts that it can say.
+type api struct {
 	name string
 	wire
 	speaks upstream.Wire
-	mount  func(turns.Options, *server.Server)
 	says   []string
-}{
-	{"chat", chatWire{}, upstream.ChatWire, func(o turns.Options, s *server.Server) { chat.New(o).Mount(s) }, []string{"text", "thought", "refusal", "cite", "call"}},
-	{"messages", messagesWire{}, upstream.MessagesWire, func(o turns.Options, s *server.Server) { messages.New(o).Mount(s) }, []string{"text", "thought", "cite", "hosted", "call"}},
-	{"responses", responsesWire{}, upstream.ResponsesWire, func(o turns.Options, s *server.Server) { responses.New(o).Mount(s) }, []string{"text", "thought", "refusal", "cite", "hosted", "call"}},
-	{"invented", inventedWire{}, invented.Spec.Wire, invented.Mount, typesOf(invented.Spec.Rows)},
+}
+
+// apis are the APIs of the table, and wires those that the gateway serves: a program may be built without a face.
+var apis = []api{
+	{"chat", chatWire{}, upstream.ChatWire, []string{"text", "thought", "refusal", "cite", "call"}},
+	{"messages", messagesWire{}, upstream.MessagesWire, []string{"text", "thought", "cite", "hosted", "call"}},
+	{"responses", responsesWire{}, upstream.ResponsesWire, []string{"text", "thought", "refusal", "cite", "hosted", "call"}},
+	{"invented", inventedWire{}, invented.Spec.Wire, typesOf(invented.Spec.Rows)},
+}
+
+var wires = slices.DeleteFunc(slices.Clone(apis), func(a api) bool { return !serves(a.wire) })
+
+// serves reports whether the gateway has the face of an API.
+func serves(w wire) bool {
+	if w == (inventedWire{}) {
+		return true
+	}
+	i := slices.IndexFunc(apis, func(a api) bool { return a.wire == w })
+	return app.Speaks(apis[i].speaks)
 }
 
 func typesOf(rows []*turns.Row) (types []string) {
@@ -237,9 +247,10 @@ func open(t *testing.T, c *testCase, url string) *gate {
 	if c.budget > 0 {
 		g.options.Budgets, g.book = budgettest.Open(t, budgettest.One(c.budget))
 	}
-	for _, w := range wires {
-		w.mount(g.options, g.Server)
+	for _, face := range app.ModelFaces(g.options) {
+		face.Mount(g.Server)
 	}
+	invented.Mount(g.options, g.Server)
 	return g
 }
 
@@ -387,8 +398,14 @@ func (c *testCase) run(t *testing.T) []string {
 	defer model.Close()
 	g = open(t, c, model.URL)
 	var cells []cell
-	for _, w := range wires {
+	for _, w := range apis {
 		if !c.isOn(w.name, w.says) {
+			continue
+		}
+		if !serves(w.wire) { // the file stays as it is
+			for _, form := range []string{"whole", "stream"} {
+				cells = append(cells, cell{w.name, form, c.wanted(w.name, form)})
+			}
 			continue
 		}
 		whole, body := g.ask(t.Context(), t, c, w, false, says(c, w, form{}))
@@ -413,6 +430,19 @@ func (c *testCase) run(t *testing.T) []string {
 		}
 	}
 	return lines(cells)
+}
+
+// wanted is what the file says to come out on a wire in a form.
+func (c *testCase) wanted(wire, form string) string {
+	for _, want := range c.want {
+		labels, line, _ := strings.Cut(want, ": ")
+		for label := range strings.FieldsSeq(labels) {
+			if label == "all" || label == form || label == wire || label == wire+"."+form {
+				return line
+			}
+		}
+	}
+	return ""
 }
 
 // checkShown fails where a byte of what may not be shown is.
@@ -475,7 +505,7 @@ func lines(cells []cell) (all []string) {
 					left = append(left, form)
 				}
 			}
-			for _, w := range wires {
+			for _, w := range apis {
 				has := func(c cell) bool { return c.wire == w.name && !slices.Contains(left, c.form) }
 				for _, c := range cells {
 					if !has(c) || c.line != first.line {

@@ -200,6 +200,9 @@ func TestRecordedStructured(t *testing.T) {
 			kind = "text/event-stream"
 			streams++
 		}
+		if !serves(of[e.Style]) {
+			continue
+		}
 		got, _ := g.ask(t.Context(), t, c, of[e.Style], e.File != "", func(_ int, to http.ResponseWriter, _ *http.Request) {
 			to.Header().Set("Content-Type", kind)
 			_, _ = to.Write(body)
@@ -338,6 +341,9 @@ func TestUnjudgedSchemas(t *testing.T) {
 		"a word":            {chat, `"response_format":"json_object"`, `must be an object`},
 		"a word within":     {responses, `"text":{"format":"json_object"}`, `\"text.format\" must be an object`},
 	} {
+		if !serves(c.on) {
+			continue
+		}
 		s := structured{ID: name}
 		p := *s.asks()
 		p.output = ""
@@ -356,6 +362,9 @@ func TestUnjudgedSchemas(t *testing.T) {
 		{chat, `"response_format":{"type":"grammar","grammar":"root ::= 1"}`}, {chat, `"response_format":{"type":"text"}`}, {chat, `"response_format":null`},
 		{responses, `"text":{"format":{"type":"text"},"verbosity":"low"}`}, {responses, `"text":{}`}, {messages, `"output_config":{"effort":"high"}`}, {messages, `"output_config":{"format":null}`},
 	} {
+		if !serves(c.wire) {
+			continue
+		}
 		p := testCase{name: c.more, replies: []reply{answersWith("fine.")}}
 		if got, _ := strict.ask(t.Context(), t, &p, c, false, says(&p, c, form{})); got.text != "fine." {
 			t.Errorf("%s: found %s", c.more, got.String())

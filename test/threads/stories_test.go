@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
@@ -30,10 +31,8 @@ import (
 	"github.com/callgate/callgate/gateway/faces/callback"
 	"github.com/callgate/callgate/gateway/faces/chat"
 	"github.com/callgate/callgate/gateway/faces/mcp"
-	"github.com/callgate/callgate/gateway/faces/messages"
 	"github.com/callgate/callgate/gateway/faces/native"
 	"github.com/callgate/callgate/gateway/faces/oxp"
-	"github.com/callgate/callgate/gateway/faces/responses"
 	"github.com/callgate/callgate/gateway/hook"
 	"github.com/callgate/callgate/gateway/threads"
 	"github.com/callgate/callgate/gateway/turns"
@@ -353,9 +352,9 @@ func (o *office) mount(answer http.HandlerFunc) {
 	}
 	forModels := turns.Options{Executor: o.Executor, Upstreams: func() *upstream.Set { return set }, Client: client}
 	native.New(native.Options{Executor: o.Executor, Log: o.Logger}).Mount(o.Server)
-	chat.New(forModels).Mount(o.Server)
-	messages.New(forModels).Mount(o.Server)
-	responses.New(forModels).Mount(o.Server)
+	for _, face := range app.ModelFaces(forModels) {
+		face.Mount(o.Server)
+	}
 	oxp.New(oxp.Options{Executor: o.Executor, Log: o.Logger}).Mount(o.Server)
 	callback.New(callback.Options{Executor: o.Executor, Verify: func(token string) string { return strings.TrimPrefix(token, "to-") }}).Mount(o.Server)
 	o.mcp = mcp.New(mcp.Options{Executor: o.Executor, Version: "1"})
@@ -431,6 +430,9 @@ func ways() []way {
 		path string
 		body func(*step) string
 	}{{upstream.ChatWire, "/v1/chat/completions", chatRequest}, {upstream.MessagesWire, "/v1/messages", messagesRequest}, {upstream.ResponsesWire, "/v1/responses", responsesRequest}} {
+		if !app.Speaks(w.wire) {
+			continue
+		}
 		for _, mode := range []upstream.Mode{upstream.Enforce, upstream.Orchestrate} {
 			for _, how := range []string{"whole", "streamed"} {
 				head := fmt.Sprintf(`{"model":%q,"stream":%t,`, w.wire, how == "streamed")
@@ -869,6 +871,9 @@ func TestWhatNobodyJudgedLabels(t *testing.T) {
 		"a block of an unknown type":     {upstream.MessagesWire, "", inMessages(`{"role":"user","content":[{"type":"novel"},{"type":"text","text":"hi"}]}`), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if test.wire == upstream.ResponsesWire && !app.Speaks(test.wire) {
+				t.Skip("skipped: this program has no face of OpenAI Responses")
+			}
 			o := open(t, s, inMemory)
 			path, mode := "/v1/responses", []string{"Callgate-Mode", string(upstream.Enforce)}
 			switch {

@@ -1,0 +1,46 @@
+package app
+
+import (
+	"github.com/callgate/callgate/configs"
+	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/gateway/faces/chat"
+	"github.com/callgate/callgate/gateway/faces/messages"
+	"github.com/callgate/callgate/gateway/faces/responses"
+	"github.com/callgate/callgate/gateway/server"
+	"github.com/callgate/callgate/gateway/turns"
+	"github.com/callgate/callgate/upstream"
+)
+
+// Face serves an API on a listener.
+type Face interface{ Mount(s *server.Server) }
+
+// ModelFaces are the faces in front of models, by the API that they speak.
+func ModelFaces(o turns.Options) map[upstream.Wire]Face {
+	return map[upstream.Wire]Face{
+		upstream.ChatWire:      chat.New(o),
+		upstream.MessagesWire:  messages.New(o),
+		upstream.ResponsesWire: responses.New(o),
+	}
+}
+
+// Speaks reports whether this program has the face of an API.
+func Speaks(w upstream.Wire) bool { return ModelFaces(turns.Options{})[w] != nil }
+
+// Has reports whether this program has a part. One whose folder is deleted loses its line here.
+func Has(p configs.Part) bool {
+	return p == configs.ResponsesFace && Speaks(upstream.ResponsesWire)
+}
+
+// CheckParts refuses a configuration that asks for a part that this program does not have.
+func CheckParts(c *configs.Config) error {
+	var faults document.Faults
+	for _, p := range configs.Parts() {
+		if !Has(p) {
+			faults = append(faults, c.Without(p)...)
+		}
+	}
+	if faults == nil {
+		return nil
+	}
+	return faults
+}

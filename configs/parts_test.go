@@ -1,0 +1,37 @@
+package configs
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/callgate/callgate/internal/testkit/configtest"
+)
+
+// TestWithout: a configuration that asks for a part says where, so that a program without it can refuse it there.
+func TestWithout(t *testing.T) {
+	const upstreams = "upstreams: upstreams.yaml\n" + ownMain
+	const model = "upstreams:\n  - {name: p, base_url: \"https://p.example/v1\", models: [m]}\n  - {name: q, base_url: \"https://q.example/v1\", "
+	for _, c := range []struct {
+		name, main, upstreams string
+		part                  Part
+		want                  string // empty: it does not ask
+	}{
+		{"an upstream", upstreams, model + "models: [n],\n     speaks: [chat, responses]}\n", ResponsesFace, "upstreams.yaml:4:6: found responses; expected no responses"},
+		{"a model", upstreams, model + "models: [{id: n, speaks: [responses]}]}\n", ResponsesFace, "upstreams.yaml:3:66: found responses"},
+		{"other protocols", upstreams, model + "models: [n], speaks: [chat, messages]}\n", ResponsesFace, ""},
+	} {
+		files := map[string]string{"callgate.yaml": c.main}
+		if c.upstreams != "" {
+			files["upstreams.yaml"] = c.upstreams + "# end\n"
+		}
+		loaded, err := Load(configtest.Write(t, t.TempDir(), configtest.With(t, files)))
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		found := loaded.Without(c.part)
+		if c.want == "" && found != nil || c.want != "" && (len(found) != 1 || !strings.Contains(found.Error(), c.want) || !strings.HasSuffix(found.Error(), "built without "+string(c.part))) {
+			t.Errorf("%s: found %v; expected %q", c.name, found, c.want)
+		}
+	}
+}
