@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/internal/testkit/corpora"
@@ -26,7 +27,9 @@ type judgedCall struct{ tool, arguments, code string }
 
 func TestCodingAgentsLoad(t *testing.T) {
 	loads(t, absolute(t, "claude-code/callgate.yaml"))
-	loads(t, absolute(t, "codex/callgate.yaml"))
+	if app.Speaks(upstream.ResponsesWire) {
+		loads(t, absolute(t, "codex/callgate.yaml"))
+	}
 	loads(t, absolute(t, "claude-code/hook.yaml"))
 	loads(t, absolute(t, "codex/hook.yaml"))
 }

@@ -9,11 +9,17 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/callgate/callgate/app"
+	"github.com/callgate/callgate/upstream"
 )
 
 // TestShapesReplayed sends what the clients sent in every shape to a whole gateway. It needs
 // neither the clients nor the network.
 func TestShapesReplayed(t *testing.T) {
+	if !app.Speaks(upstream.ResponsesWire) {
+		t.Skip("skipped: the shapes are those of all APIs, and this program has no face of OpenAI Responses")
+	}
 	g := serveShapes(t)
 	recorded := map[string]map[string][]*exchange{}
 	for _, s := range readShapes(t) {

@@ -200,15 +200,14 @@ func TestRecordedStructured(t *testing.T) {
 			kind = "text/event-stream"
 			streams++
 		}
-		if !serves(of[e.Style]) {
-			continue
-		}
-		got, _ := g.ask(t.Context(), t, c, of[e.Style], e.File != "", func(_ int, to http.ResponseWriter, _ *http.Request) {
-			to.Header().Set("Content-Type", kind)
-			_, _ = to.Write(body)
-		})
-		if called := len(e.Calls)+len(e.Expected) > 0; called && got.code != "unknown_tool" || !called && (got.code != "" || e.Text != "" && got.text != e.Text) {
-			t.Errorf("%s: found %s", s.ID, got.String())
+		if serves(of[e.Style]) {
+			got, _ := g.ask(t.Context(), t, c, of[e.Style], e.File != "", func(_ int, to http.ResponseWriter, _ *http.Request) {
+				to.Header().Set("Content-Type", kind)
+				_, _ = to.Write(body)
+			})
+			if called := len(e.Calls)+len(e.Expected) > 0; called && got.code != "unknown_tool" || !called && (got.code != "" || e.Text != "" && got.text != e.Text) {
+				t.Errorf("%s: found %s", s.ID, got.String())
+			}
 		}
 		if e.Text == "" {
 			continue
