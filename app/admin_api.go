@@ -14,7 +14,6 @@ import (
 	"github.com/callgate/callgate/configs/reload"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/faces/admin"
-	"github.com/callgate/callgate/gateway/faces/console"
 	"github.com/callgate/callgate/gateway/runs"
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/internal/cli"
@@ -62,10 +61,10 @@ func (o *operators) handlers(s configs.Server, logger *slog.Logger) ([]ownHandle
 	loopback := !s.AdminBeyondLoopback()
 	api := admin.New(admin.Options{Kernel: o.runtime.Executor.Kernel, Loopback: loopback, Log: logger})
 	o.mount(api)
-	if !s.Console {
+	if !s.Console || !Has(configs.Console) {
 		return []ownHandler{api}, nil
 	}
-	pages, err := console.New(console.Options{API: api, Loopback: loopback, Log: logger})
+	pages, err := linked.console(api, loopback, logger)
 	if err != nil {
 		return nil, cli.InternalError{Err: err}
 	}

@@ -45,7 +45,7 @@ func approvalPages(c *configs.Config) string {
 	switch {
 	case c.Approvals.URL == "":
 		return ""
-	case c.Server.Console:
+	case c.Server.Console && Has(configs.Console):
 		return c.Approvals.URL + "/console/approvals/"
 	}
 	return c.Approvals.URL + "/v1/approvals/"

@@ -1,9 +1,13 @@
 package app
 
 import (
+	"log/slog"
+
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/gateway/faces/admin"
 	"github.com/callgate/callgate/gateway/faces/chat"
+	"github.com/callgate/callgate/gateway/faces/console"
 	"github.com/callgate/callgate/gateway/faces/messages"
 	"github.com/callgate/callgate/gateway/faces/responses"
 	"github.com/callgate/callgate/gateway/server"
@@ -23,12 +27,27 @@ func ModelFaces(o turns.Options) map[upstream.Wire]Face {
 	}
 }
 
+// linked are the other parts that Callgate also goes without: each is a line, and a folder.
+var linked = struct {
+	console func(api *admin.API, loopback bool, logger *slog.Logger) (ownHandler, error)
+}{
+	console: func(api *admin.API, loopback bool, logger *slog.Logger) (ownHandler, error) {
+		return console.New(console.Options{API: api, Loopback: loopback, Log: logger})
+	},
+}
+
 // Speaks reports whether this program has the face of an API.
 func Speaks(w upstream.Wire) bool { return ModelFaces(turns.Options{})[w] != nil }
 
-// Has reports whether this program has a part. One whose folder is deleted loses its line here.
+// Has reports whether this program has a part.
 func Has(p configs.Part) bool {
-	return p == configs.ResponsesFace && Speaks(upstream.ResponsesWire)
+	switch p {
+	case configs.ResponsesFace:
+		return Speaks(upstream.ResponsesWire)
+	case configs.Console:
+		return linked.console != nil
+	}
+	return false
 }
 
 // CheckParts refuses a configuration that asks for a part that this program does not have.

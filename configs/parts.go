@@ -8,16 +8,18 @@ import (
 	"github.com/callgate/callgate/upstream"
 )
 
-// Part is a part of Callgate that a program may be built without.
+// Part is a part of Callgate that a program may be built without. What a configuration asks of one that is not
+// there is refused, but for the console: true is the default of its key, and there are no pages then.
 type Part string
 
 // The parts, in the words of messages.
 const (
 	ResponsesFace Part = "the face of OpenAI Responses"
+	Console       Part = "the console"
 )
 
 // Parts are all of them.
-func Parts() []Part { return []Part{ResponsesFace} }
+func Parts() []Part { return []Part{ResponsesFace, Console} }
 
 // Without returns where the configuration asks for a part that the program was built without; nil: nowhere.
 func (c *Config) Without(p Part) document.Faults { return c.asks[p] }

@@ -81,7 +81,11 @@ func runDemo(ctx context.Context, e env, asJSON bool) (err error) {
 	printExchanges(e.Stdout, color, exchanges)
 	fmt.Fprintf(e.Stdout, "\n%s %d records, each with the hash of the one before; the chain holds.\n", color(terminal.Bold, "The audit log:"), report.Records)
 	fmt.Fprintln(e.Stdout, "What the model sent and read: callgate demo --json")
-	fmt.Fprintf(e.Stdout, "%s callgate init mine && cd mine && callgate serve   (console: http://%s/console)\n", color(terminal.Bold, "Next:"), loaded.Server.AdminListen)
+	fmt.Fprintf(e.Stdout, "%s callgate init mine && cd mine && callgate serve", color(terminal.Bold, "Next:"))
+	if app.Has(configs.Console) {
+		fmt.Fprintf(e.Stdout, "   (console: http://%s/console)", loaded.Server.AdminListen)
+	}
+	fmt.Fprintln(e.Stdout)
 	return nil
 }
 

@@ -107,6 +107,7 @@ func TestShortened(t *testing.T) {
 
 // TestDemoSaysHowToGoOn: init writes what the last line says, and its console is where it says.
 func TestDemoSaysHowToGoOn(t *testing.T) {
+	requires(t, configs.Console)
 	_, stdout, _ := command(t, nil, "demo")
 	next := regexp.MustCompile(`\nNext: callgate (init (\S+)) && cd (\S+) && callgate serve   \(console: http://(\S+)/console\)\n$`).FindStringSubmatch(stdout)
 	if next == nil {

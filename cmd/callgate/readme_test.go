@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/callgate/callgate/configs"
 )
 
 // page reads a page of the repository.
@@ -25,6 +27,7 @@ const firstSteps = "docs/first-steps.md"
 
 // TestPageShowsTheDemo keeps the tour of the page and the demo equal.
 func TestPageShowsTheDemo(t *testing.T) {
+	requires(t, configs.Console) // whose address the demo ends with
 	_, rest, _ := strings.Cut(page(t, firstSteps), "```text\n")
 	excerpt, _, _ := strings.Cut(rest, "```\n")
 	code, stdout, stderr := command(t, nil, "demo")

@@ -4,12 +4,15 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/callgate/callgate/configs"
 )
 
 // TestConsoleKey: the admin listener serves the console unless server.console is false, and the
 // admin API in any case; the public listener has neither.
 func TestConsoleKey(t *testing.T) {
 	t.Parallel()
+	requires(t, configs.Console)
 	for keys, want := range map[string]int{
 		"server: {" + anyPort + "}\n":                 http.StatusOK,
 		"server: {" + anyPort + ", console: false}\n": http.StatusNotFound,

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/testkit/redistest"
@@ -227,6 +228,7 @@ func approvedMeanwhile(t *testing.T, w *replicas, n int) {
 
 // approvedOnTheConsole: an approver decides on the console of the other gateway, in a browser.
 func approvedOnTheConsole(t *testing.T, w *replicas, n int) {
+	requires(t, configs.Console)
 	asking := w.begin(t, first, appOf(n), http.MethodPost, "/v1/calls", askedCall("once", n), "Prefer", "wait=60")
 	id := w.listed(t, second, n)
 	b := w.signedIn(t, second, "ada")
@@ -263,9 +265,13 @@ func approvedByTwo(t *testing.T, w *replicas, n int) {
 			t.Errorf("one vote of two, at gateway %d: %+v", at, s)
 		}
 	}
-	b := w.signedIn(t, first, "bob")
-	b.open("/console/approvals/" + id)
-	b.submit("/console/approvals/"+id, "vote", "yes")
+	if app.Has(configs.Console) {
+		b := w.signedIn(t, first, "bob")
+		b.open("/console/approvals/" + id)
+		b.submit("/console/approvals/"+id, "vote", "yes")
+	} else {
+		w.voted(t, first, "bob", id, "yes", "")
+	}
 	if r := asking.end(t); !isResult(r) {
 		t.Errorf("the call: %d %s", r.status, r.body)
 	}
@@ -373,6 +379,7 @@ func askedAtBoth(t *testing.T, w *replicas, n int) {
 // grantedElsewhere: a yes that stands is given at one gateway and lets equal calls pass at the other at
 // once, until it is revoked on the console of the one that let them pass.
 func grantedElsewhere(t *testing.T, w *replicas, n int) {
+	requires(t, configs.Console)
 	id := w.opened(t, first, "once", n)
 	w.voted(t, second, "ada", id, "yes", `,"remember":{"scope":"same","for":"1h"}`)
 	for i := range 3 { // by the approval, and by the grant
@@ -411,6 +418,7 @@ func grantedElsewhere(t *testing.T, w *replicas, n int) {
 // shownElsewhere: the console of one gateway shows what waits since it was asked at the other: on its front page,
 // in its list, and whole on its page.
 func shownElsewhere(t *testing.T, w *replicas, n int) {
+	requires(t, configs.Console)
 	id := w.opened(t, first, "once", n)
 	for _, who := range []string{"op", "ada"} {
 		b := w.signedIn(t, second, who)
