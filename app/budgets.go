@@ -12,7 +12,6 @@ import (
 	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/ratelimit/budget"
-	"github.com/callgate/callgate/ratelimit/redislimit"
 	"github.com/callgate/callgate/telemetry"
 )
 
@@ -23,7 +22,7 @@ const modelWait = time.Second
 type budgets struct {
 	ledger  *budget.Ledger
 	current *atomic.Pointer[budget.Set]
-	shared  *redislimit.Limiter // nil where they are this process's own
+	shared  sharedLimiter // nil where they are this process's own
 }
 
 // openBudgets returns the budgets that a configuration asks to be counted, in this process or on
@@ -37,9 +36,8 @@ func openBudgets(ctx context.Context, c *configs.Config, redis redisconn.Options
 		return b, nil
 	}
 	// The limiter of calls has told the warnings, and what is unfit.
-	options := redislimit.Options{Options: redis, Clock: time.Now, Wait: cmp.Or(wait, modelWait)}
 	var err error
-	if b.shared, _, err = redislimit.New(ctx, options); err != nil {
+	if b.shared, _, err = linked.redisLimiter(ctx, redis, cmp.Or(wait, modelWait), nil); err != nil {
 		return budgets{}, fmt.Errorf("redis: %w", err)
 	}
 	b.ledger.Limiter = b.shared

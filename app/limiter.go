@@ -14,14 +14,22 @@ import (
 	"github.com/callgate/callgate/configs/secret"
 	"github.com/callgate/callgate/internal/redisconn"
 	"github.com/callgate/callgate/ratelimit"
-	"github.com/callgate/callgate/ratelimit/redislimit"
+	"github.com/callgate/callgate/ratelimit/budget"
 	"github.com/callgate/callgate/telemetry"
 )
+
+// sharedLimiter counts what replicas share. It tells whether they do, and if not, why.
+type sharedLimiter interface {
+	ratelimit.Limiter
+	budget.Limiter
+	Shared() (shared bool, cause error)
+	Close() error
+}
 
 // limiter counts budgets, in this process or on Redis.
 type limiter struct {
 	ratelimit.Limiter
-	shared *redislimit.Limiter // nil where they are this process's own
+	shared sharedLimiter // nil where they are this process's own
 }
 
 // openLimiter returns the limiter that a configuration asks for. One on Redis works even
@@ -31,15 +39,13 @@ func openLimiter(ctx context.Context, c *configs.Config, redis redisconn.Options
 		metrics.LimitsLocal(func() bool { return false })
 		return limiter{Limiter: ratelimit.NewLocal(time.Now)}, nil
 	}
-	options := redislimit.Options{Options: redis, Clock: time.Now, Wait: wait}
-	options.OnChange = func(shared bool, cause error) {
+	r, warnings, err := linked.redisLimiter(ctx, redis, wait, func(shared bool, cause error) {
 		if shared {
 			logger.Info("limits are shared on Redis")
 			return
 		}
 		logger.Error("Redis is unreachable; limits are not shared", "cause", cause.Error())
-	}
-	r, warnings, err := redislimit.New(ctx, options)
+	})
 	if err != nil {
 		return limiter{}, fmt.Errorf("redis: %w", err)
 	}

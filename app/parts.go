@@ -1,7 +1,9 @@
 package app
 
 import (
+	"context"
 	"log/slog"
+	"time"
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/configs/document"
@@ -12,6 +14,8 @@ import (
 	"github.com/callgate/callgate/gateway/faces/responses"
 	"github.com/callgate/callgate/gateway/server"
 	"github.com/callgate/callgate/gateway/turns"
+	"github.com/callgate/callgate/internal/redisconn"
+	"github.com/callgate/callgate/ratelimit/redislimit"
 	"github.com/callgate/callgate/upstream"
 )
 
@@ -29,10 +33,14 @@ func ModelFaces(o turns.Options) map[upstream.Wire]Face {
 
 // linked are the other parts that Callgate also goes without: each is a line, and a folder.
 var linked = struct {
-	console func(api *admin.API, loopback bool, logger *slog.Logger) (ownHandler, error)
+	console      func(api *admin.API, loopback bool, logger *slog.Logger) (ownHandler, error)
+	redisLimiter func(ctx context.Context, redis redisconn.Options, wait time.Duration, onChange func(shared bool, cause error)) (sharedLimiter, []string, error)
 }{
 	console: func(api *admin.API, loopback bool, logger *slog.Logger) (ownHandler, error) {
 		return console.New(console.Options{API: api, Loopback: loopback, Log: logger})
+	},
+	redisLimiter: func(ctx context.Context, redis redisconn.Options, wait time.Duration, onChange func(shared bool, cause error)) (sharedLimiter, []string, error) {
+		return redislimit.New(ctx, redislimit.Options{Options: redis, Clock: time.Now, Wait: wait, OnChange: onChange})
 	},
 }
 
@@ -46,6 +54,8 @@ func Has(p configs.Part) bool {
 		return Speaks(upstream.ResponsesWire)
 	case configs.Console:
 		return linked.console != nil
+	case configs.RedisLimiter:
+		return linked.redisLimiter != nil
 	}
 	return false
 }

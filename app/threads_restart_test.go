@@ -175,10 +175,19 @@ func TestLimitsOfThreadsReloaded(t *testing.T) {
 	})
 }
 
+// startRedis starts a Redis that gateways share.
+func startRedis(t *testing.T) *redistest.Server {
+	t.Helper()
+	if !Has(configs.RedisLimiter) {
+		t.Skipf("skipped: this program was built without %s", configs.RedisLimiter)
+	}
+	return redistest.Start(t)
+}
+
 // TestThreadsOverALossOfRedis: what a thread has done counts also where Redis has lost it while no gateway ran: the log says it, and the
 // data folder has the key of the values.
 func TestThreadsOverALossOfRedis(t *testing.T) {
-	server := redistest.Start(t)
+	server := startRedis(t)
 	c := facetest.Config(t, map[string]string{
 		"callgate.yaml":   "registry: {files: [tools.yaml]}\nredis: {url: \"redis://" + server.Address() + "\"}\nstore: {kind: redis}\n",
 		"limits.yaml":     "replicas: 1\n",
@@ -204,7 +213,7 @@ func TestThreadsOverALossOfRedis(t *testing.T) {
 // TestThreadsOfGatewaysThatWait: while a gateway cannot ask for threads, since it waits for the others of its Redis, readiness
 // says so.
 func TestThreadsOfGatewaysThatWait(t *testing.T) {
-	redis := redistest.Start(t)
+	redis := startRedis(t)
 	c := facetest.Config(t, map[string]string{
 		"callgate.yaml":   "registry: {files: [tools.yaml]}\nredis: {url: \"redis://" + redis.Address() + "\"}\nstore: {kind: redis, replicas: 2}\n",
 		"limits.yaml":     "replicas: 2\n",

@@ -129,6 +129,9 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 		return nil, l.report.Err()
 	}
 	c := &Config{source: l.files, Settings: readSettings(root), Pins: map[string][]lockfile.Pin{}}
+	if c.Redis != nil {
+		c.asksFor(RedisLimiter, root.At("/redis"), "redis")
+	}
 	if l.candidate != nil {
 		l.candidate.replace(&c.Settings)
 	}

@@ -16,10 +16,11 @@ type Part string
 const (
 	ResponsesFace Part = "the face of OpenAI Responses"
 	Console       Part = "the console"
+	RedisLimiter  Part = "the limiter on Redis"
 )
 
 // Parts are all of them.
-func Parts() []Part { return []Part{ResponsesFace, Console} }
+func Parts() []Part { return []Part{ResponsesFace, Console, RedisLimiter} }
 
 // Without returns where the configuration asks for a part that the program was built without; nil: nowhere.
 func (c *Config) Without(p Part) document.Faults { return c.asks[p] }

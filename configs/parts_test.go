@@ -18,6 +18,8 @@ func TestWithout(t *testing.T) {
 	}{
 		{"an upstream", upstreams, model + "models: [n],\n     speaks: [chat, responses]}\n", ResponsesFace, "upstreams.yaml:4:6: found responses; expected no responses"},
 		{"a model", upstreams, model + "models: [{id: n, speaks: [responses]}]}\n", ResponsesFace, "upstreams.yaml:3:66: found responses"},
+		{"limits on Redis", sharedMain, "", RedisLimiter, "callgate.yaml:1:1: found redis; expected no redis"},
+		{"limits of its own", ownMain, "", RedisLimiter, ""},
 		{"other protocols", upstreams, model + "models: [n], speaks: [chat, messages]}\n", ResponsesFace, ""},
 	} {
 		files := map[string]string{"callgate.yaml": c.main}

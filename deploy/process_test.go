@@ -42,7 +42,7 @@ func TestComposeAsProcesses(t *testing.T) {
 	base := text(t, filepath.Join(dir, "callgate.yaml"))
 	redis := startRedis(t, c.Services["redis"].Command)
 	if redis == "" {
-		t.Log("left out: that the gateways share their limits, since redis-server is not installed")
+		t.Log("left out: that the gateways share their limits, since redis-server is not installed, or the program has no limiter on it")
 		base = strings.Replace(base, "redis:\n  url: \"env:REDIS_URL\"\n", "", 1)
 	}
 	t.Setenv("REDIS_URL", "redis://"+redis)

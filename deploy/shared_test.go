@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/app"
+	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/testkit/ports"
 )
 
@@ -64,7 +66,7 @@ func TestComposeSharesLimits(t *testing.T) {
 func startRedis(t *testing.T, command []string) string {
 	t.Helper()
 	server, err := exec.LookPath(command[0])
-	if err != nil {
+	if err != nil || !app.Has(configs.RedisLimiter) {
 		return ""
 	}
 	redis := ports.Hold(t)

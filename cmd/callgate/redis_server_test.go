@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/testkit/ports"
 )
 
@@ -33,6 +34,7 @@ type redisServer struct {
 // newRedis is a server that does not run yet.
 func newRedis(t testing.TB, args ...string) *redisServer {
 	t.Helper()
+	requires(t, configs.RedisLimiter)
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		t.Skip("skipped: redis-server is not installed")
 	}

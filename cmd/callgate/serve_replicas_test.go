@@ -55,6 +55,7 @@ func TestTwoReplicas(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			redistest.Require(t)
+			requires(t, configs.RedisLimiter)
 			var store string
 			if kind == "cluster" {
 				if testing.Short() {

@@ -575,6 +575,9 @@ func TestReference(t *testing.T) {
 			address := ""
 			if kept == "redis" {
 				redistest.Require(t)
+				if !app.Has(configs.RedisLimiter) {
+					t.Skipf("skipped: this program was built without %s", configs.RedisLimiter)
+				}
 				address = redistest.Start(t).Address()
 			}
 			seeds := extra[kept]
