@@ -10,7 +10,7 @@ import (
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/faces/acpproxy"
+	"github.com/callgate/callgate/gateway/faces/acp"
 	"github.com/callgate/callgate/internal/acp/wire"
 	"github.com/callgate/callgate/internal/program"
 )
@@ -24,12 +24,15 @@ type ACPProxy struct {
 	// MCPCommand is the command that serves the gateway's tools to the agent.
 	MCPCommand []string
 	// Settings are those of the face that an operator chooses.
-	Settings acpproxy.Settings
+	Settings acp.ProxySettings
 }
 
 // ServeACPProxy relays between an editor on a reader and a writer and an agent that it starts, for
 // a subject, until one of them leaves or ctx ends. Then the agent has ended.
 func ServeACPProxy(ctx context.Context, path string, loaded *configs.Config, subject gateway.Subject, x ACPProxy, stdin io.Reader, stdout io.Writer, o Options) error {
+	if !Has(configs.ACPProxy) {
+		return fmt.Errorf("found a command of an agent; expected none: this program was built without %s", configs.ACPProxy)
+	}
 	return serveOne(ctx, path, loaded, "acp", subject, o, nil, func(h *Runtime, request gateway.Request) error {
 		h.awaitServers(ctx)
 		agent, err := startAgent(x)
@@ -37,15 +40,21 @@ func ServeACPProxy(ctx context.Context, path string, loaded *configs.Config, sub
 			return err
 		}
 		defer agent.end()
-		err = acpproxy.Run(ctx, acpproxy.Options{
-			Executor: h.Executor, Request: request, Log: o.Logger, Settings: x.Settings,
+		err = RelayACP(ctx, acp.ProxyOptions{
+			Executor: h.Executor, Request: request, Log: o.Logger, ProxySettings: x.Settings,
 			MCPServer: wire.MCPServer{Transport: wire.Stdio, Name: "callgate", Command: x.MCPCommand[0], Args: x.MCPCommand[1:]},
-		}, acpproxy.Agent{Out: agent.Output, In: agent.Input, Kill: agent.end}, h.announcing(stdin, o.Logger), stdout)
-		if errors.Is(err, acpproxy.ErrAgentEnded) {
+		}, acp.Agent{Out: agent.Output, In: agent.Input, Kill: agent.end}, h.announcing(stdin, o.Logger), stdout)
+		if errors.Is(err, acp.ErrAgentEnded) {
 			return fmt.Errorf("%w: %s", err, agent.Status())
 		}
 		return err
 	})
+}
+
+// RelayACP relays between an editor and an agent until one of them leaves or ctx ends, then ends the agent. The
+// error is nil where the editor has left. The program must have the proxy: see Has.
+func RelayACP(ctx context.Context, o acp.ProxyOptions, agent acp.Agent, in io.Reader, out io.Writer) error {
+	return linked.acpProxy(ctx, o, agent, in, out)
 }
 
 // agentProgram is the program of an agent.

@@ -2,11 +2,14 @@ package app
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"time"
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/gateway/faces/acp"
+	"github.com/callgate/callgate/gateway/faces/acpproxy"
 	"github.com/callgate/callgate/gateway/faces/admin"
 	"github.com/callgate/callgate/gateway/faces/chat"
 	"github.com/callgate/callgate/gateway/faces/console"
@@ -33,9 +36,11 @@ func ModelFaces(o turns.Options) map[upstream.Wire]Face {
 
 // linked are the other parts that Callgate also goes without: each is a line, and a folder.
 var linked = struct {
+	acpProxy     func(ctx context.Context, o acp.ProxyOptions, agent acp.Agent, in io.Reader, out io.Writer) error
 	console      func(api *admin.API, loopback bool, logger *slog.Logger) (ownHandler, error)
 	redisLimiter func(ctx context.Context, redis redisconn.Options, wait time.Duration, onChange func(shared bool, cause error)) (sharedLimiter, []string, error)
 }{
+	acpProxy: acpproxy.Run,
 	console: func(api *admin.API, loopback bool, logger *slog.Logger) (ownHandler, error) {
 		return console.New(console.Options{API: api, Loopback: loopback, Log: logger})
 	},
@@ -54,6 +59,8 @@ func Has(p configs.Part) bool {
 		return Speaks(upstream.ResponsesWire)
 	case configs.Console:
 		return linked.console != nil
+	case configs.ACPProxy:
+		return linked.acpProxy != nil
 	case configs.RedisLimiter:
 		return linked.redisLimiter != nil
 	}

@@ -17,10 +17,11 @@ const (
 	ResponsesFace Part = "the face of OpenAI Responses"
 	Console       Part = "the console"
 	RedisLimiter  Part = "the limiter on Redis"
+	ACPProxy      Part = "the proxy for agents of ACP"
 )
 
 // Parts are all of them.
-func Parts() []Part { return []Part{ResponsesFace, Console, RedisLimiter} }
+func Parts() []Part { return []Part{ResponsesFace, Console, RedisLimiter, ACPProxy} }
 
 // Without returns where the configuration asks for a part that the program was built without; nil: nowhere.
 func (c *Config) Without(p Part) document.Faults { return c.asks[p] }

@@ -16,7 +16,7 @@ import (
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/faces/acpproxy"
+	"github.com/callgate/callgate/gateway/faces/acp"
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/internal/input"
 )
@@ -47,7 +47,7 @@ type acpProxyFlags struct {
 }
 
 func (f *acpProxyFlags) register(c *cobra.Command) {
-	c.Flags().StringVar(&f.unjudged, "unjudged", string(acpproxy.Cancel), "with a command: the `REACTION` to a call that ran unjudged: note, cancel the turn, or kill the agent")
+	c.Flags().StringVar(&f.unjudged, "unjudged", string(acp.Cancel), "with a command: the `REACTION` to a call that ran unjudged: note, cancel the turn, or kill the agent")
 	c.Flags().StringArrayVar(&f.modes, "allow-mode", nil, "with a command: the only mode that may be chosen, by `ID` (repeatable; default: all that ask somebody)")
 	c.Flags().StringArrayVar(&f.env, "env", nil, "with a command: the `NAME` of a variable for the agent (repeatable)")
 	c.Flags().BoolVar(&f.delegation, "require-delegation", true, "with a command: refuse clients that run neither files nor terminals for the agent")
@@ -64,9 +64,9 @@ func (f *acpProxyFlags) changed(c *cobra.Command) string {
 }
 
 // settings are what the flags choose.
-func (f *acpProxyFlags) settings() (acpproxy.Settings, error) {
-	s := acpproxy.Settings{Unjudged: acpproxy.Reaction(f.unjudged), AllowModes: f.modes, WithoutDelegation: !f.delegation}
-	if !slices.Contains([]acpproxy.Reaction{acpproxy.Note, acpproxy.Cancel, acpproxy.Kill}, s.Unjudged) {
+func (f *acpProxyFlags) settings() (acp.ProxySettings, error) {
+	s := acp.ProxySettings{Unjudged: acp.Reaction(f.unjudged), AllowModes: f.modes, WithoutDelegation: !f.delegation}
+	if !slices.Contains([]acp.Reaction{acp.Note, acp.Cancel, acp.Kill}, s.Unjudged) {
 		return s, fmt.Errorf("--unjudged is note, cancel or kill, not %q", f.unjudged)
 	}
 	return s, nil
@@ -110,7 +110,7 @@ func serveACPProxy(ctx context.Context, e env, config string, s subject, f acpPr
 	err = app.ServeACPProxy(ctx, mainFile(loaded), loaded, subject, app.ACPProxy{
 		Command: command, Environment: variables, Stderr: e.Stderr, MCPCommand: tools, Settings: settings,
 	}, in, e.Stdout, runtimeOptions(e, warningLog(e)))
-	if errors.Is(err, acpproxy.ErrAgentEnded) || errors.Is(err, acpproxy.ErrUnjudged) {
+	if errors.Is(err, acp.ErrAgentEnded) || errors.Is(err, acp.ErrUnjudged) {
 		fmt.Fprintf(e.Stderr, "callgate: %v\n", err)
 		return cli.ErrRefused
 	}

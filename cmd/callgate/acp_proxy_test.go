@@ -10,12 +10,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/testkit/acptest"
 )
 
 // acpConfig is a configuration with the tools of ACP, whose project is a folder.
 func acpConfig(t *testing.T) (config, project string) {
 	t.Helper()
+	requires(t, configs.ACPProxy)
 	var tools bytes.Buffer
 	if code := run(t.Context(), env{Stdin: strings.NewReader(""), Stdout: &tools, Stderr: os.Stderr}, []string{"tools", "import", "acp"}); code != exitAccepted {
 		t.Fatalf("tools import acp: %d", code)

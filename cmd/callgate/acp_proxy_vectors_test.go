@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/testkit/acptest"
 	"github.com/callgate/callgate/internal/testkit/corpora"
 )
@@ -14,6 +15,7 @@ import (
 // byProxy brings calls to the proxy of ACP: an agent asks for a permission for each, by the
 // name of its tool and its arguments.
 func byProxy(t *testing.T, of vectors) carry {
+	requires(t, configs.ACPProxy)
 	config, data := unlimited(t, of.config)
 	agent := acpAgent(t, acptest.Script{})
 	e := &editors{all: map[acpSubject]*opened{}, start: func(s acpSubject) *acptest.Process {

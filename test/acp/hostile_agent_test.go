@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callgate/callgate/gateway/faces/acpproxy"
+	"github.com/callgate/callgate/gateway/faces/acp"
 	"github.com/callgate/callgate/internal/acp/wire"
 	"github.com/callgate/callgate/internal/jsonrpc"
 )
@@ -332,8 +332,8 @@ func TestManyUpdates(t *testing.T) {
 // TestAgentIgnoresCancel: an agent that continues after a tool call ran unjudged is ended, and the
 // prompt is answered.
 func TestAgentIgnoresCancel(t *testing.T) {
-	for _, reaction := range []acpproxy.Reaction{acpproxy.Cancel, acpproxy.Kill} {
-		x := openRig(t, func(o *acpproxy.Options) { o.Settings.Unjudged, o.StopWithin = reaction, 1 })
+	for _, reaction := range []acp.Reaction{acp.Cancel, acp.Kill} {
+		x := openRig(t, func(o *acp.ProxyOptions) { o.Unjudged, o.StopWithin = reaction, 1 })
 		x.onAgent[wire.MethodSessionPrompt] = silent
 		x.begin()
 		x.editor.send(requestLine(`"turn"`, wire.MethodSessionPrompt, promptS1))

@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/app"
+	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/faces/acpproxy"
+	"github.com/callgate/callgate/gateway/faces/acp"
 	"github.com/callgate/callgate/internal/acp/wire"
 	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/internal/testkit/acptest"
@@ -24,8 +26,14 @@ type front struct {
 	passed func() int
 }
 
-// fronts open both faces.
-var fronts = map[string]func(t *testing.T) front{"proxy": proxyFront, "reporter": reporterFront}
+// fronts open both faces, or the reporter alone where the program was built without the proxy.
+var fronts = func() map[string]func(t *testing.T) front {
+	all := map[string]func(t *testing.T) front{"reporter": reporterFront}
+	if app.Has(configs.ACPProxy) {
+		all["proxy"] = proxyFront
+	}
+	return all
+}()
 
 func proxyFront(t *testing.T) front {
 	x := openRig(t, nil)
@@ -353,7 +361,7 @@ func TestClientsThatStopReading(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes the time that a client has to read a line")
 	}
-	x := openRig(t, func(o *acpproxy.Options) { o.Settings.Unjudged = acpproxy.Note })
+	x := openRig(t, func(o *acp.ProxyOptions) { o.Unjudged = acp.Note })
 	x.begin()
 	x.editor.mu.Lock() // its reader waits for ever from now on
 	go func() {

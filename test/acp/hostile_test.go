@@ -11,9 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/engine"
-	"github.com/callgate/callgate/gateway/faces/acpproxy"
+	"github.com/callgate/callgate/gateway/faces/acp"
 	"github.com/callgate/callgate/internal/acp/wire"
 	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/internal/testkit/acptest"
@@ -156,8 +157,9 @@ func always(value string) func(*jsonrpc.Message) string {
 func silent(*jsonrpc.Message) string { return "" }
 
 // openRig starts a proxy; nobody has sent anything.
-func openRig(t *testing.T, change func(*acpproxy.Options)) *rig {
+func openRig(t *testing.T, change func(*acp.ProxyOptions)) *rig {
 	t.Helper()
+	needsProxy(t)
 	x := &rig{t: t, ended: make(chan struct{})}
 	x.f = facetest.New(t, facetest.Options{Config: facetest.Config(t, hostileFiles()), Engine: engine.New(engine.Options{})})
 	var fromEditor, fromAgent *io.PipeReader
@@ -182,8 +184,8 @@ func openRig(t *testing.T, change func(*acpproxy.Options)) *rig {
 		},
 		wire.MethodSessionPrompt: always(`{"stopReason":"end_turn"}`), wire.MethodSessionClose: always(`{}`), wire.MethodSessionLoad: always(`{}`), wire.MethodSessionSetMode: always(`{}`),
 	}
-	o := acpproxy.Options{
-		Executor: x.f.Executor, Log: slog.New(slog.DiscardHandler), Settings: acpproxy.Settings{Unjudged: acpproxy.Cancel},
+	o := acp.ProxyOptions{
+		Executor: x.f.Executor, Log: slog.New(slog.DiscardHandler), ProxySettings: acp.ProxySettings{Unjudged: acp.Cancel},
 		MCPServer: wire.MCPServer{Transport: wire.Stdio, Name: "callgate", Command: "/bin/callgate", Args: []string{"mcp"}},
 	}
 	if change != nil {
@@ -195,7 +197,7 @@ func openRig(t *testing.T, change func(*acpproxy.Options)) *rig {
 	listening.Go(func() { x.agent.listen(x.answers(x.onAgent)) })
 	dead := func() { fromAgent.Close(); toAgent.Close() }
 	go func() {
-		x.err = acpproxy.Run(t.Context(), o, acpproxy.Agent{Out: fromAgent, In: toAgent, Kill: func() {
+		x.err = app.RelayACP(t.Context(), o, acp.Agent{Out: fromAgent, In: toAgent, Kill: func() {
 			kill.Do(dead)
 			x.mu.Lock()
 			x.killed = true
@@ -271,7 +273,7 @@ func (x *rig) checkJudged() {
 
 // unjudged reports whether the audit log has a tool call that ran unjudged.
 func (x *rig) unjudged() bool {
-	return slices.ContainsFunc(x.f.Journal.Records(), func(r audit.Record) bool { return r.Tool == acpproxy.UnjudgedTool && r.Verdict == audit.Refused })
+	return slices.ContainsFunc(x.f.Journal.Records(), func(r audit.Record) bool { return r.Tool == acp.UnjudgedTool && r.Verdict == audit.Refused })
 }
 
 // requestLine is a line with a request.

@@ -10,8 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/callgate/callgate/app"
+	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/faces/acpproxy"
+	"github.com/callgate/callgate/gateway/faces/acp"
 	"github.com/callgate/callgate/internal/acp/wire"
 	"github.com/callgate/callgate/internal/testkit/acptest"
 	"github.com/callgate/callgate/internal/testkit/facetest"
@@ -27,12 +29,21 @@ type bridge struct {
 	end         func() error
 }
 
-// openBridge opens a proxy for a subject, and a session in a folder of it.
-func openBridge(t *testing.T, f *facetest.Fixture, script acptest.Script, subject gateway.Subject, cwd string, change func(*acpproxy.Options)) *bridge {
+// needsProxy skips a test of the proxy where the program was built without it.
+func needsProxy(t *testing.T) {
 	t.Helper()
+	if !app.Has(configs.ACPProxy) {
+		t.Skipf("skipped: this program was built without %s", configs.ACPProxy)
+	}
+}
+
+// openBridge opens a proxy for a subject, and a session in a folder of it.
+func openBridge(t *testing.T, f *facetest.Fixture, script acptest.Script, subject gateway.Subject, cwd string, change func(*acp.ProxyOptions)) *bridge {
+	t.Helper()
+	needsProxy(t)
 	b := &bridge{Fixture: f, front: acptest.NewRecorder(t, acptest.Client, acptest.Agent), back: acptest.NewRecorder(t, acptest.Client)}
-	o := acpproxy.Options{
-		Executor: f.Executor, Request: gateway.Request{Subject: subject}, Log: f.Logger, Settings: acpproxy.Settings{Unjudged: acpproxy.Cancel},
+	o := acp.ProxyOptions{
+		Executor: f.Executor, Request: gateway.Request{Subject: subject}, Log: f.Logger, ProxySettings: acp.ProxySettings{Unjudged: acp.Cancel},
 		MCPServer: wire.MCPServer{Transport: wire.Stdio, Name: "callgate", Command: "/bin/callgate", Args: []string{"mcp"}},
 	}
 	if change != nil {
@@ -49,7 +60,7 @@ func openBridge(t *testing.T, f *facetest.Fixture, script acptest.Script, subjec
 		_ = agentOut.Close()
 	}()
 	go func() {
-		done <- acpproxy.Run(context.WithoutCancel(t.Context()), o, acpproxy.Agent{
+		done <- app.RelayACP(context.WithoutCancel(t.Context()), o, acp.Agent{
 			Out: b.back.Reader(acptest.Agent, fromAgent), In: b.back.Writer(acptest.Client, toAgent),
 			Kill: func() { _ = toAgent.Close(); _ = fromAgent.Close(); <-agentDone },
 		}, fromEditor, toEditor)

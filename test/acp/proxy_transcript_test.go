@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/audit"
-	"github.com/callgate/callgate/gateway/faces/acpproxy"
+	"github.com/callgate/callgate/gateway/faces/acp"
 	"github.com/callgate/callgate/internal/testkit/acptest"
 	"github.com/callgate/callgate/internal/testkit/facetest"
 )
@@ -143,7 +143,7 @@ func TestProxyTranscript(t *testing.T) {
 	}
 	unjudged := 0
 	for _, r := range f.Journal.Records() {
-		if r.Event == audit.Decision && r.Tool == acpproxy.UnjudgedTool {
+		if r.Event == audit.Decision && r.Tool == acp.UnjudgedTool {
 			unjudged++
 		}
 	}

@@ -27,7 +27,6 @@ import (
 	"github.com/callgate/callgate/gateway/approvals"
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/faces/acp"
-	"github.com/callgate/callgate/gateway/faces/acpproxy"
 	"github.com/callgate/callgate/gateway/faces/callback"
 	"github.com/callgate/callgate/gateway/faces/chat"
 	"github.com/callgate/callgate/gateway/faces/mcp"
@@ -423,7 +422,9 @@ func ways() []way {
 		{name: "mcp, in a session", single: true, session: true, send: sendInSession},
 		{name: "mcp, in a process", single: true, session: true, process: true, send: sendToProcess},
 		{name: "acp", session: true, process: true, send: sendToAgent},
-		{name: "acp, by the proxy", single: true, session: true, process: true, handsOver: true, send: sendToProxy},
+	}
+	if app.Has(configs.ACPProxy) {
+		all = append(all, way{name: "acp, by the proxy", single: true, session: true, process: true, handsOver: true, send: sendToProxy})
 	}
 	for _, w := range []struct {
 		wire upstream.Wire
@@ -616,8 +617,8 @@ func sendToProxy(o *office, s *step) *httptest.ResponseRecorder {
 			},
 		})
 		in, out := o.serve(s.by, func(ctx context.Context, r gateway.Request, in io.Reader, out io.Writer) error {
-			return acpproxy.Run(ctx, acpproxy.Options{Executor: o.Executor, Request: r, Log: o.Logger, Settings: acpproxy.Settings{Unjudged: acpproxy.Cancel},
-				MCPServer: wire.MCPServer{Transport: wire.Stdio, Name: "callgate", Command: "/bin/callgate"}}, acpproxy.Agent{
+			return app.RelayACP(ctx, acp.ProxyOptions{Executor: o.Executor, Request: r, Log: o.Logger, ProxySettings: acp.ProxySettings{Unjudged: acp.Cancel},
+				MCPServer: wire.MCPServer{Transport: wire.Stdio, Name: "callgate", Command: "/bin/callgate"}}, acp.Agent{
 				Out: fromAgent, In: agentIn, Kill: func() { _ = agentIn.Close(); _ = agentOut.Close(); agent.Done() },
 			}, in, out)
 		})

@@ -9,7 +9,7 @@ import (
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
-	"github.com/callgate/callgate/gateway/faces/acpproxy"
+	"github.com/callgate/callgate/gateway/faces/acp"
 	"github.com/callgate/callgate/internal/acp/wire"
 	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/tool"
@@ -32,7 +32,7 @@ func TestFailClosed(t *testing.T) {
 		code    string // of requests for files and terminals
 		allowed bool   // a permission may be given
 	}{
-		"no executor": {plan: plan{options: func(o *acpproxy.Options) { o.Executor = nil }}, code: "internal"},
+		"no executor": {plan: plan{options: func(o *acp.ProxyOptions) { o.Executor = nil }}, code: "internal"},
 		"no log":      {plan: plan{deps: func(_ *gateway.Config, d *calls.Deps) { d.Journal = nil }}, code: "audit_unavailable"},
 		"a log that cannot be written": {plan: plan{deps: func(_ *gateway.Config, d *calls.Deps) {
 			d.Journal = logFunc(func(context.Context, audit.Record) error { return context.DeadlineExceeded })
@@ -47,7 +47,7 @@ func TestFailClosed(t *testing.T) {
 			return tool.Result{Body: []byte("{}"), JSON: true}, nil
 		})}, code: "outcome_unknown", allowed: true},
 		"an engine that panics": {plan: plan{engine: engineFunc(func(context.Context, tool.Call) (tool.Result, error) { panic("SECRET") })}, code: "internal", allowed: true},
-		"an unknown agent":      {plan: plan{options: func(o *acpproxy.Options) { o.Request.Agent = "Nobody" }}, code: "agent_unknown"},
+		"an unknown agent":      {plan: plan{options: func(o *acp.ProxyOptions) { o.Request.Agent = "Nobody" }}, code: "agent_unknown"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWaits()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/gateway/faces/acp"
 	"github.com/callgate/callgate/gateway/faces/acpproxy"
 	"github.com/callgate/callgate/gateway/workers"
 	"github.com/callgate/callgate/internal/acp/delegate"
@@ -62,7 +63,7 @@ func files() map[string]string {
 // plan is what a test chooses.
 type plan struct {
 	files   map[string]string
-	options func(*acpproxy.Options)
+	options func(*acp.ProxyOptions)
 	deps    func(*gateway.Config, *calls.Deps)
 	engine  workers.Engine // nil: the client of the session runs the tools
 	// editor and agent answer requests; nil answers as their defaults do.
@@ -180,8 +181,8 @@ func openProxy(t *testing.T, p plan) *proxied {
 	x.h = facetest.New(t, facetest.Options{Config: facetest.Config(t, f), Engine: engine, Change: p.deps})
 	editorOut, editorIn := pipes(t)
 	agentOut, agentIn := pipes(t)
-	o := acpproxy.Options{
-		Executor: x.h.Executor, Log: slog.New(slog.NewTextHandler(x.log, nil)), Settings: acpproxy.Settings{Unjudged: acpproxy.Cancel},
+	o := acp.ProxyOptions{
+		Executor: x.h.Executor, Log: slog.New(slog.NewTextHandler(x.log, nil)), ProxySettings: acp.ProxySettings{Unjudged: acp.Cancel},
 		MCPServer: wire.MCPServer{Transport: wire.Stdio, Name: "callgate", Command: "/bin/callgate", Args: []string{"mcp"}},
 	}
 	if p.options != nil {
@@ -189,7 +190,7 @@ func openProxy(t *testing.T, p plan) *proxied {
 	}
 	x.recorded = [2]*acptest.Recorder{acptest.NewRecorder(t, acptest.Agent), acptest.NewRecorder(t, acptest.Client)}
 	var kill sync.Once
-	agent := acpproxy.Agent{
+	agent := acp.Agent{
 		Out: x.recorded[1].Reader(acptest.Agent, agentOut.r), In: x.recorded[1].Writer(acptest.Client, agentIn.w),
 		Kill: func() { kill.Do(func() { close(x.killed); agentOut.w.Close(); agentIn.r.Close() }) },
 	}

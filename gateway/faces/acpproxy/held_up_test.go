@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/gateway/faces/acp"
 	"github.com/callgate/callgate/gateway/faces/acpproxy"
 	"github.com/callgate/callgate/internal/testkit/facetest"
 )
@@ -32,8 +33,8 @@ func TestEditorLeavesAnAgentThatDoesNotRead(t *testing.T) {
 			editor, editorWrites := io.Pipe()
 			ended := make(chan error, 1)
 			go func() {
-				o := acpproxy.Options{Executor: h.Executor, Log: slog.New(slog.DiscardHandler)}
-				ended <- acpproxy.Run(t.Context(), o, acpproxy.Agent{Out: agentOut, In: agentIn, Kill: kill}, editor, io.Discard)
+				o := acp.ProxyOptions{Executor: h.Executor, Log: slog.New(slog.DiscardHandler)}
+				ended <- acpproxy.Run(t.Context(), o, acp.Agent{Out: agentOut, In: agentIn, Kill: kill}, editor, io.Discard)
 			}()
 			_, _ = io.WriteString(agentWrites, c.agent+c.agent) // the second is taken once the first is being answered
 			began := time.Now()
@@ -59,15 +60,15 @@ func TestAgentEndsAtOnce(t *testing.T) {
 	editor, editorWrites := io.Pipe()
 	defer editorWrites.Close()
 	killed := make(chan struct{})
-	agent := acpproxy.Agent{Out: strings.NewReader(""), In: io.Discard, Kill: func() { close(killed) }}
+	agent := acp.Agent{Out: strings.NewReader(""), In: io.Discard, Kill: func() { close(killed) }}
 	go func() {
 		<-killed
 		_, _ = io.WriteString(editorWrites, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`+"\n")
 	}()
 	var out bytes.Buffer
-	o := acpproxy.Options{Executor: h.Executor, Log: slog.New(slog.DiscardHandler), OpenWithin: time.Minute}
+	o := acp.ProxyOptions{Executor: h.Executor, Log: slog.New(slog.DiscardHandler), OpenWithin: time.Minute}
 	err := acpproxy.Run(t.Context(), o, agent, editor, &out)
-	if !errors.Is(err, acpproxy.ErrAgentEnded) || !strings.Contains(out.String(), `"code":"tool_unavailable"`) {
-		t.Errorf("found %v, and to the editor %q; expected %v, and an error", err, &out, acpproxy.ErrAgentEnded)
+	if !errors.Is(err, acp.ErrAgentEnded) || !strings.Contains(out.String(), `"code":"tool_unavailable"`) {
+		t.Errorf("found %v, and to the editor %q; expected %v, and an error", err, &out, acp.ErrAgentEnded)
 	}
 }

@@ -4,59 +4,18 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"sync"
-	"time"
 
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/calls"
+	"github.com/callgate/callgate/gateway/faces/acp"
 	"github.com/callgate/callgate/internal/acp/delegate"
 	"github.com/callgate/callgate/internal/acp/wire"
 	"github.com/callgate/callgate/internal/jsonrpc"
 )
 
-// Reaction says what follows when a tool call has run unjudged. It is always recorded.
-type Reaction string
-
-// The reactions.
-const (
-	Note   Reaction = "note"   // nothing else
-	Cancel Reaction = "cancel" // the turn is cancelled, and the agent ended unless it obeys
-	Kill   Reaction = "kill"   // the agent is ended
-)
-
-// Options are the settings of a proxy.
-type Options struct {
-	Executor *calls.Executor
-	// Request identifies the caller; its inputs are ignored.
-	Request gateway.Request
-	Log     *slog.Logger
-	// MCPServer replaces the MCP servers of every session, if the agent may use a tool over MCP.
-	MCPServer wire.MCPServer
-	Settings
-	// Grace, StopWithin and OpenWithin are for tests; 0 is the default.
-	Grace, StopWithin, OpenWithin time.Duration
-}
-
-// Settings are the choices of an operator.
-type Settings struct {
-	Unjudged Reaction
-	// AllowModes are the ids of the modes that may be chosen; empty: all that ask somebody.
-	AllowModes []string
-	// WithoutDelegation lets sessions begin although the editor runs neither files nor terminals.
-	WithoutDelegation bool
-}
-
-// The errors of Run where the editor has not left.
-var (
-	ErrAgentEnded = errors.New("the agent has ended")
-	// ErrUnjudged is the end of an agent of which a tool call ran unjudged.
-	ErrUnjudged = errors.New("the agent was ended: a tool call ran that nobody had judged")
-)
-
 // Proxy is one connection of an editor with an agent.
 type Proxy struct {
-	options       Options
+	options       acp.ProxyOptions
 	modes         modeRules
 	editor, agent *jsonrpc.Conn
 	forwards      *forwards

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/gateway/faces/acpproxy"
+	"github.com/callgate/callgate/gateway/faces/acp"
 	"github.com/callgate/callgate/internal/acp/wire"
 	"github.com/callgate/callgate/internal/jsonrpc"
 )
@@ -119,7 +119,7 @@ func TestRequireDelegation(t *testing.T) {
 	if _, fault := x.ask(x.editor, wire.MethodSessionNew, `{"cwd":"/w","mcpServers":[]}`); code(fault) != "-32602 permission_denied" {
 		t.Errorf("%v", fault)
 	}
-	x = openProxy(t, plan{options: func(o *acpproxy.Options) { o.WithoutDelegation = true }})
+	x = openProxy(t, plan{options: func(o *acp.ProxyOptions) { o.WithoutDelegation = true }})
 	x.begin(`{}`)
 	if _, fault := x.ask(x.agent, wire.MethodReadTextFile, `{"sessionId":"s1","path":"/w/a"}`); fault == nil || fault.Code != jsonrpc.CodeMethod {
 		t.Errorf("a file that the editor does not offer: %v", fault)
@@ -333,7 +333,7 @@ func TestAgentDies(t *testing.T) {
 	if _, fault := done(); code(fault) != "-32603 tool_unavailable" {
 		t.Errorf("the prompt: %v", fault)
 	}
-	if err := x.awaitEnd(); !errors.Is(err, acpproxy.ErrAgentEnded) {
+	if err := x.awaitEnd(); !errors.Is(err, acp.ErrAgentEnded) {
 		t.Errorf("%v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/callgate/callgate/gateway/faces/acp"
 	"github.com/callgate/callgate/internal/input"
 	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/refusal"
@@ -28,17 +29,9 @@ const (
 	defaultOpenWithin = time.Second
 )
 
-// Agent is the agent's program.
-type Agent struct {
-	Out io.Reader // its standard output
-	In  io.Writer // its standard input
-	// Kill ends it with everything that it has started, and returns when that is done.
-	Kill func()
-}
-
 // Run relays between an editor and an agent until one of them leaves or ctx ends, then ends the
 // agent. The error is nil where the editor has left.
-func Run(ctx context.Context, o Options, agent Agent, in io.Reader, out io.Writer) error {
+func Run(ctx context.Context, o acp.ProxyOptions, agent acp.Agent, in io.Reader, out io.Writer) error {
 	o.Grace = cmp.Or(o.Grace, defaultGrace)
 	o.StopWithin = cmp.Or(o.StopWithin, defaultStopWithin)
 	o.OpenWithin = cmp.Or(o.OpenWithin, defaultOpenWithin)
@@ -59,7 +52,7 @@ func Run(ctx context.Context, o Options, agent Agent, in io.Reader, out io.Write
 	var running sync.WaitGroup
 	running.Go(func() {
 		agentErr = p.agent.Run(agentRuns)
-		p.end(ErrAgentEnded)
+		p.end(acp.ErrAgentEnded)
 	})
 	running.Go(func() {
 		editorErr = p.editor.Run(editorRuns)
@@ -72,7 +65,7 @@ func Run(ctx context.Context, o Options, agent Agent, in io.Reader, out io.Write
 	cause := context.Cause(p.ctx)
 	p.forwards.End(ended(cause))
 	agent.Kill()
-	if errors.Is(cause, ErrAgentEnded) {
+	if errors.Is(cause, acp.ErrAgentEnded) {
 		p.awaitFirstRequest(ctx, left)
 	}
 	p.releaseAll(p.sessions.list()...) // at once where the editor has left
@@ -80,7 +73,7 @@ func Run(ctx context.Context, o Options, agent Agent, in io.Reader, out io.Write
 	stopAgent()
 	running.Wait()
 	switch {
-	case errors.Is(cause, ErrAgentEnded), errors.Is(cause, ErrUnjudged):
+	case errors.Is(cause, acp.ErrAgentEnded), errors.Is(cause, acp.ErrUnjudged):
 		return errors.Join(cause, agentErr)
 	case editorErr != nil && ctx.Err() == nil: // a reader may end with ctx
 		return fmt.Errorf("the editor: %w", editorErr)
@@ -125,7 +118,7 @@ func unreceived(context.Context, *jsonrpc.Message) (any, *jsonrpc.Error) {
 // ended is the answer to requests of the editor once the connection is over.
 func ended(cause error) *jsonrpc.Error {
 	why := refusal.New(refusal.ToolUnavailable, "The agent has ended before it answered.")
-	if errors.Is(cause, ErrUnjudged) {
+	if errors.Is(cause, acp.ErrUnjudged) {
 		why = refusal.New(refusal.PermissionDenied, "The agent was ended: it ran a tool call that nobody had judged.")
 	}
 	return refusedEditor(jsonrpc.CodeInternal, why)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/faces/acp"
 	"github.com/callgate/callgate/internal/acp/wire"
 	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/refusal"
@@ -201,10 +202,10 @@ func (p *Proxy) endTurn(s *session, raw json.RawMessage, fault *jsonrpc.Error) (
 	stopped := t.stopped
 	answer, err := wire.Read[wire.PromptResponse](raw)
 	readable := fault == nil && err == nil
-	if len(found) > 0 && p.options.Unjudged != Note && stopped == nil {
+	if len(found) > 0 && p.options.Unjudged != acp.Note && stopped == nil {
 		stopped = refuseUnjudged(found[0])
-		if p.options.Unjudged == Kill {
-			p.end(ErrUnjudged)
+		if p.options.Unjudged == acp.Kill {
+			p.end(acp.ErrUnjudged)
 		}
 	}
 	switch {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/faces/acp"
 	"github.com/callgate/callgate/gateway/faces/acpproxy/internal/attribution"
 	"github.com/callgate/callgate/internal/acp/wire"
 	"github.com/callgate/callgate/internal/safe"
@@ -14,10 +15,6 @@ import (
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/wrapper"
 )
-
-// UnjudgedTool is the name that the audit log has for tool calls that ran unjudged. No tool has
-// it.
-const UnjudgedTool = "acp.unjudged"
 
 // refuseUnjudged is what the user reads of a call that ran unjudged.
 func refuseUnjudged(f attribution.Finding) *refusal.Error {
@@ -28,9 +25,9 @@ func refuseUnjudged(f attribution.Finding) *refusal.Error {
 func (p *Proxy) found(s *session, all ...attribution.Finding) {
 	for _, f := range all {
 		switch p.options.Unjudged {
-		case Note:
-		case Kill:
-			p.end(ErrUnjudged)
+		case acp.Note:
+		case acp.Kill:
+			p.end(acp.ErrUnjudged)
 		default:
 			p.stop(s, f)
 		}
@@ -43,11 +40,11 @@ func (p *Proxy) found(s *session, all ...attribution.Finding) {
 func (p *Proxy) stop(s *session, f attribution.Finding) {
 	running, first := s.stop(refuseUnjudged(f), p.options.StopWithin, func() {
 		p.options.Log.Error("the agent did not end a cancelled turn; the gateway ends the agent", "within", p.options.StopWithin)
-		p.end(ErrUnjudged)
+		p.end(acp.ErrUnjudged)
 	})
 	switch {
 	case !running:
-		p.end(ErrUnjudged)
+		p.end(acp.ErrUnjudged)
 	case first:
 		_ = p.agent.Notify(wire.MethodSessionCancel, wire.SessionRequest{SessionID: s.id}) // a failure ends the connection
 	}
@@ -59,7 +56,7 @@ func (p *Proxy) record(s *session, f attribution.Finding) {
 	p.options.Log.Warn("a tool call ran unjudged", "kind", string(f.Kind), "reason", f.Reason, "reaction", string(p.options.Unjudged))
 	if err := safe.Do(func() error { return p.writeUnjudged(s, f) }); err != nil {
 		p.options.Log.Error("a tool call that ran unjudged could not be recorded; the gateway ends the agent", "cause", err.Error())
-		p.end(ErrUnjudged)
+		p.end(acp.ErrUnjudged)
 	}
 }
 
@@ -76,7 +73,7 @@ func (p *Proxy) writeUnjudged(s *session, f attribution.Finding) error {
 	if err != nil {
 		return err
 	}
-	opened := admission.Open(ctx, gateway.ModeEnforce, gateway.Input{Native: &gateway.NativeCall{Name: UnjudgedTool, Arguments: arguments}})
+	opened := admission.Open(ctx, gateway.ModeEnforce, gateway.Input{Native: &gateway.NativeCall{Name: acp.UnjudgedTool, Arguments: arguments}})
 	calls := opened.Calls()
 	if len(calls) != 1 {
 		return errors.New("the caller is refused")

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/gateway/faces/acpproxy"
+	"github.com/callgate/callgate/gateway/faces/acp"
 	"github.com/callgate/callgate/internal/acp/wire"
 )
 
@@ -24,8 +24,8 @@ func (r raw) MarshalJSON() ([]byte, error) { return []byte(r), nil }
 
 const ran = `{"sessionUpdate":"tool_call","toolCallId":"c1","title":"rm -rf","kind":"execute","status":"completed"}`
 
-func react(r acpproxy.Reaction) func(*acpproxy.Options) {
-	return func(o *acpproxy.Options) { o.Unjudged = r }
+func react(r acp.Reaction) func(*acp.ProxyOptions) {
+	return func(o *acp.ProxyOptions) { o.Unjudged = r }
 }
 
 func isUnjudged(record string) bool {
@@ -44,7 +44,7 @@ func (x *proxied) countUnjudged() (n int) {
 // TestUnjudgedNote: a tool call that ran unjudged is recorded, and nothing else follows.
 func TestUnjudgedNote(t *testing.T) {
 	w := newWaits()
-	x := openProxy(t, plan{options: react(acpproxy.Note), agent: map[string]answer{wire.MethodSessionPrompt: w.prompt}})
+	x := openProxy(t, plan{options: react(acp.Note), agent: map[string]answer{wire.MethodSessionPrompt: w.prompt}})
 	x.begin()
 	done := x.prompt()
 	x.update(ran)
@@ -54,7 +54,7 @@ func TestUnjudgedNote(t *testing.T) {
 		t.Errorf("%s %v", result, fault)
 	}
 	for _, r := range x.h.Journal.Records() {
-		if r.Tool == acpproxy.UnjudgedTool && (r.Reason != "execute: it ran without having been asked for" || r.Thread != "s1" || r.ArgumentsSHA256 == "") {
+		if r.Tool == acp.UnjudgedTool && (r.Reason != "execute: it ran without having been asked for" || r.Thread != "s1" || r.ArgumentsSHA256 == "") {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -92,7 +92,7 @@ func TestUnjudgedCancelIgnored(t *testing.T) {
 	w := newWaits()
 	x := openProxy(t, plan{
 		agent:   map[string]answer{wire.MethodSessionPrompt: w.prompt},
-		options: func(o *acpproxy.Options) { o.StopWithin = 50 * time.Millisecond },
+		options: func(o *acp.ProxyOptions) { o.StopWithin = 50 * time.Millisecond },
 	})
 	x.begin()
 	done := x.prompt()
@@ -100,7 +100,7 @@ func TestUnjudgedCancelIgnored(t *testing.T) {
 	if _, fault := done(); code(fault) != "-32603 permission_denied" {
 		t.Errorf("the prompt: %v", fault)
 	}
-	if err := x.awaitEnd(); !errors.Is(err, acpproxy.ErrUnjudged) {
+	if err := x.awaitEnd(); !errors.Is(err, acp.ErrUnjudged) {
 		t.Errorf("%v", err)
 	}
 	<-x.killed
@@ -109,14 +109,14 @@ func TestUnjudgedCancelIgnored(t *testing.T) {
 // TestUnjudgedKill: the agent is ended at once.
 func TestUnjudgedKill(t *testing.T) {
 	w := newWaits()
-	x := openProxy(t, plan{options: react(acpproxy.Kill), agent: map[string]answer{wire.MethodSessionPrompt: w.prompt}})
+	x := openProxy(t, plan{options: react(acp.Kill), agent: map[string]answer{wire.MethodSessionPrompt: w.prompt}})
 	x.begin()
 	done := x.prompt()
 	x.update(ran)
 	if _, fault := done(); code(fault) != "-32603 permission_denied" {
 		t.Errorf("the prompt: %v", fault)
 	}
-	if err := x.awaitEnd(); !errors.Is(err, acpproxy.ErrUnjudged) {
+	if err := x.awaitEnd(); !errors.Is(err, acp.ErrUnjudged) {
 		t.Errorf("%v", err)
 	}
 	<-x.killed
@@ -130,7 +130,7 @@ func TestUnjudgedOutsideOfATurn(t *testing.T) {
 	x := openProxy(t, plan{})
 	x.begin()
 	x.update(ran)
-	if err := x.awaitEnd(); !errors.Is(err, acpproxy.ErrUnjudged) {
+	if err := x.awaitEnd(); !errors.Is(err, acp.ErrUnjudged) {
 		t.Errorf("%v", err)
 	}
 }
@@ -138,12 +138,12 @@ func TestUnjudgedOutsideOfATurn(t *testing.T) {
 // TestUnjudgedUnwritten: where it cannot be recorded, the agent is ended, whatever was chosen.
 func TestUnjudgedUnwritten(t *testing.T) {
 	w := newWaits()
-	x := openProxy(t, plan{options: react(acpproxy.Note), agent: map[string]answer{wire.MethodSessionPrompt: w.prompt}})
+	x := openProxy(t, plan{options: react(acp.Note), agent: map[string]answer{wire.MethodSessionPrompt: w.prompt}})
 	x.begin()
 	x.prompt()
 	x.h.Journal.SetFailing(true)
 	x.update(ran)
-	if err := x.awaitEnd(); !errors.Is(err, acpproxy.ErrUnjudged) {
+	if err := x.awaitEnd(); !errors.Is(err, acp.ErrUnjudged) {
 		t.Errorf("%v", err)
 	}
 }
@@ -151,7 +151,7 @@ func TestUnjudgedUnwritten(t *testing.T) {
 // TestUnjudgedOverdue: a call that runs is missed before it ends.
 func TestUnjudgedOverdue(t *testing.T) {
 	w := newWaits()
-	x := openProxy(t, plan{agent: map[string]answer{wire.MethodSessionPrompt: w.prompt}, options: func(o *acpproxy.Options) { o.Grace = 50 * time.Millisecond }})
+	x := openProxy(t, plan{agent: map[string]answer{wire.MethodSessionPrompt: w.prompt}, options: func(o *acp.ProxyOptions) { o.Grace = 50 * time.Millisecond }})
 	x.begin()
 	done := x.prompt()
 	x.update(`{"sessionUpdate":"tool_call","toolCallId":"c1","title":"sleep","kind":"execute","status":"in_progress"}`)
@@ -239,7 +239,7 @@ func TestRelativePathOfAReport(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWaits()
-			x := openProxy(t, plan{options: react(acpproxy.Note), agent: map[string]answer{wire.MethodSessionPrompt: w.prompt}})
+			x := openProxy(t, plan{options: react(acp.Note), agent: map[string]answer{wire.MethodSessionPrompt: w.prompt}})
 			x.begin()
 			done := x.prompt()
 			x.must(x.agent, wire.MethodRequestPermission, `{"sessionId":"s1","toolCall":{"toolCallId":"c1","title":"Edit","kind":"edit","locations":[{"path":"`+c.asked+`"}]},`+
@@ -262,7 +262,7 @@ func TestRelativePathOfAReport(t *testing.T) {
 // not pass. Any other update that cannot be read is dropped.
 func TestUnreadableToolCall(t *testing.T) {
 	w := newWaits()
-	x := openProxy(t, plan{options: react(acpproxy.Note), agent: map[string]answer{wire.MethodSessionPrompt: w.prompt}})
+	x := openProxy(t, plan{options: react(acp.Note), agent: map[string]answer{wire.MethodSessionPrompt: w.prompt}})
 	x.begin()
 	done := x.prompt()
 	for _, update := range []string{
