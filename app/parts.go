@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/configs"
-	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/gateway/faces/acp"
 	"github.com/callgate/callgate/gateway/faces/acpproxy"
 	"github.com/callgate/callgate/gateway/faces/admin"
@@ -65,18 +64,4 @@ func Has(p configs.Part) bool {
 		return linked.redisLimiter != nil
 	}
 	return false
-}
-
-// CheckParts refuses a configuration that asks for a part that this program does not have.
-func CheckParts(c *configs.Config) error {
-	var faults document.Faults
-	for _, p := range configs.Parts() {
-		if !Has(p) {
-			faults = append(faults, c.Without(p)...)
-		}
-	}
-	if faults == nil {
-		return nil
-	}
-	return faults
 }

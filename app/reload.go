@@ -25,7 +25,7 @@ func (r *Runtime) subscribe(s subscriber) { r.subscribers = append(r.subscribers
 
 // reload makes a configuration the one that the kernel judges by, or changes nothing.
 func (r *Runtime) reload(ctx context.Context, c *configs.Config) error {
-	if err := CheckParts(c); err != nil {
+	if err := c.CheckParts(Has); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, ReloadTimeout)

@@ -119,7 +119,7 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 	if o.Metrics == nil {
 		o.Metrics = telemetry.New()
 	}
-	if err := CheckParts(c); err != nil {
+	if err := c.CheckParts(Has); err != nil {
 		return nil, err
 	}
 	redis, err := redisOptions(c.Redis)

@@ -20,11 +20,21 @@ const (
 	ACPProxy      Part = "the proxy for agents of ACP"
 )
 
-// Parts are all of them.
-func Parts() []Part { return []Part{ResponsesFace, Console, RedisLimiter, ACPProxy} }
-
-// Without returns where the configuration asks for a part that the program was built without; nil: nowhere.
-func (c *Config) Without(p Part) document.Faults { return c.asks[p] }
+// CheckParts refuses a configuration that asks for a part that a program does not have. The error is Faults, at
+// the places that ask.
+func (c *Config) CheckParts(has func(Part) bool) error {
+	var faults document.Faults
+	for p, places := range c.asks {
+		if !has(p) {
+			faults = append(faults, places...)
+		}
+	}
+	if faults == nil {
+		return nil
+	}
+	faults.Sort()
+	return faults
+}
 
 // asksFor keeps that a configuration asks for a part at a node.
 func (c *Config) asksFor(p Part, at document.Node, found string) {

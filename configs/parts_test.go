@@ -7,8 +7,8 @@ import (
 	"github.com/callgate/callgate/internal/testkit/configtest"
 )
 
-// TestWithout: a configuration that asks for a part says where, so that a program without it can refuse it there.
-func TestWithout(t *testing.T) {
+// TestParts: a program that does not have a part refuses a configuration that asks for it, at the place.
+func TestParts(t *testing.T) {
 	const upstreams = "upstreams: upstreams.yaml\n" + ownMain
 	const model = "upstreams:\n  - {name: p, base_url: \"https://p.example/v1\", models: [m]}\n  - {name: q, base_url: \"https://q.example/v1\", "
 	for _, c := range []struct {
@@ -31,9 +31,12 @@ func TestWithout(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
-		found := loaded.Without(c.part)
-		if c.want == "" && found != nil || c.want != "" && (len(found) != 1 || !strings.Contains(found.Error(), c.want) || !strings.HasSuffix(found.Error(), "built without "+string(c.part))) {
-			t.Errorf("%s: found %v; expected %q", c.name, found, c.want)
+		if err := loaded.CheckParts(func(Part) bool { return true }); err != nil {
+			t.Errorf("%s, with every part: found %v", c.name, err)
+		}
+		err = loaded.CheckParts(func(p Part) bool { return p != c.part })
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasSuffix(err.Error(), "built without "+string(c.part))) {
+			t.Errorf("%s: found %v; expected %q", c.name, err, c.want)
 		}
 	}
 }

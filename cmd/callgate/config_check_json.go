@@ -51,7 +51,7 @@ func checkAsJSON(e env, flag string) error {
 	}
 	c, err := configs.Load(file)
 	if err == nil {
-		err = app.CheckParts(c)
+		err = c.CheckParts(app.Has)
 	}
 	out := checkJSON{File: file, Faults: []faultJSON{}, Warnings: []faultJSON{}}
 	if err != nil {

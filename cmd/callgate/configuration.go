@@ -57,7 +57,7 @@ func (e env) loadBy(read func(file string) (*configs.Config, error), flag string
 // program does not have.
 func (e env) Warned(c *configs.Config, err error) (*configs.Config, error) {
 	if err == nil {
-		err = app.CheckParts(c)
+		err = c.CheckParts(app.Has)
 	}
 	if err != nil {
 		return nil, err
