@@ -68,9 +68,6 @@ func readApprovalsURL(n document.Node, into *string) {
 func readRule(name string, n document.Node) approval.Rule {
 	r := approval.Rule{Name: name, Approve: 1, Within: defaultWithin, By: approval.ByApprovers}
 	ok := n.Object(document.Fields(&r,
-		document.Field("within", func(n document.Node) {
-			n.Span("how long people have to decide", approval.MinWithin, approval.MaxWithin, &r.Within)
-		}),
 		document.Field("remember", func(n document.Node) {
 			r.Remember = map[approval.Scope]time.Duration{}
 			var scopes []document.FieldReader

@@ -64,13 +64,13 @@ func readHook(n document.Node, labels []string) *hook.Hook {
 		s.OneOf = []*document.Schema{{Required: []string{"patterns"}}, {Required: []string{"url"}}}
 	})
 	if !n.Object(
-		document.Field("name", func(n document.Node) { readLabel(n, "the hook's name", &h.Name) }),
+		document.Field("name", func(n document.Node) { n.Label("the hook's name", &h.Name) }),
 		document.Field("at", func(n document.Node) { readPoints(n, &h.At) }),
 		document.Field("tools", func(n document.Node) { readNames(n, "tools", &h.Tools) }),
 		document.Field("agents", func(n document.Node) { readNames(n, "agents", &h.Agents) }),
 		document.Field("patterns", func(n document.Node) { readHookPatterns(n, &h.Patterns) }),
 		document.Choice("on_match", "what a match does", &h.OnMatch, hook.Deny, hook.Redact, hook.Label),
-		document.Field("label", func(n document.Node) { readLabel(n, "a label", &label) }),
+		document.Field("label", func(n document.Node) { n.Label("a label", &label) }),
 		document.Int("max_bytes", "the longest value that the hook reads, in bytes", 1, highestHookBytes, &h.MaxBytes),
 		document.Text("url", "the URL that is asked", &out.address).Matching(toolfile.URLPattern),
 		document.Texts("addresses", "addresses or prefixes", &out.Addresses).Matching(toolfile.AddressPattern),
@@ -163,7 +163,7 @@ func readHookPatterns(n document.Node, into *[]*hook.Pattern) {
 		}
 		var name, expr string
 		ok := item.Object(
-			document.Field("name", func(n document.Node) { readLabel(n, "the pattern's name", &name) }),
+			document.Field("name", func(n document.Node) { n.Label("the pattern's name", &name) }),
 			document.Text("regex", "an expression of RE2", &expr),
 		)
 		if !ok || !item.Requires("found a pattern without %s; expected name and regex", "name", "regex") || item.Describing() {

@@ -23,8 +23,8 @@ type Threads struct {
 	// caller are one thread.
 	Unnamed string `key:"unnamed" of:"what becomes of calls in no thread" words:"refuse shared"`
 	// How long after its last call a thread's counts (idle) and labels (keep_labels) stand.
-	Idle       time.Duration `key:"idle" restart:"" example:"7d"`
-	KeepLabels time.Duration `key:"keep_labels" restart:"" example:"30d"`
+	Idle       time.Duration `key:"idle" of:"how long what a thread has done counts" range:"1h..30d" restart:"" example:"7d"`
+	KeepLabels time.Duration `key:"keep_labels" of:"how long the labels of a thread stand" range:"1h..365d" restart:"" example:"30d"`
 }
 
 // UnnamedShared is the value of Threads.Unnamed by which requests in no thread share one.
@@ -34,9 +34,6 @@ const (
 	// maxLabels is how many labels a thread can have.
 	maxLabels = 64
 
-	lowestIdle     = time.Hour
-	highestIdle    = 30 * 24 * time.Hour
-	highestLabels  = 365 * 24 * time.Hour
 	defaultIdle    = 7 * 24 * time.Hour
 	defaultStandby = 30 * 24 * time.Hour
 )
@@ -50,12 +47,6 @@ func (t *Threads) ReadNode(n document.Node, _ string) {
 	n.Object(document.Fields(t,
 		document.Field("labels", func(n document.Node) { readLabels(n, &t.Labels) }),
 		document.Field("default_labels", func(n document.Node) { readLabels(n, &t.DefaultLabels) }),
-		document.Field("idle", func(n document.Node) {
-			n.Span("how long what a thread has done counts", lowestIdle, highestIdle, &t.Idle)
-		}),
-		document.Field("keep_labels", func(n document.Node) {
-			n.Span("how long the labels of a thread stand", lowestIdle, highestLabels, &t.KeepLabels)
-		}),
 	)...)
 	if n.Describing() {
 		return
@@ -73,7 +64,7 @@ func readLabels(n document.Node, into *[]string) {
 	*into = []string{}
 	n.List("labels", func(i int, item document.Node) {
 		var label string
-		readLabel(item, "a label", &label)
+		item.Label("a label", &label)
 		if i == maxLabels {
 			item.Fail("found more than %d labels; expected at most that many", maxLabels)
 		}

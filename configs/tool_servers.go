@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/configs/secret"
@@ -15,12 +14,6 @@ import (
 	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/wrapper"
 )
-
-// maxServerName bounds the name of a server, and of its prefix.
-const maxServerName = 32
-
-// maxStartTimeout bounds how long a program may take to start.
-const maxStartTimeout = 30 * time.Minute
 
 // readServers reads the servers file.
 func readServers(root document.Node) []lockfile.Server {
@@ -47,13 +40,9 @@ func readServers(root document.Node) []lockfile.Server {
 // make, since a server has no tools before the first is accepted.
 func readToolServer(n document.Node) lockfile.Server {
 	s := lockfile.Server{}
-	ok := n.Object(
-		document.Field("name", func(n document.Node) { readLabel(n, "the server's name", &s.Name) }),
-		document.Choice("type", "the protocol of the server", &s.Type, lockfile.MCP, lockfile.OXP, lockfile.Callback),
-		document.Text("url", "the URL of the server", &s.URL).Matching(toolfile.URLPattern),
+	ok := n.Object(document.Fields(&s,
 		document.Field("command", func(n document.Node) { n.ReadCommand(&s.Command, &s.Folder) }),
 		document.Field("env", func(n document.Node) { secret.ReadEnv(n, &s.Env) }),
-		document.Field("prefix", func(n document.Node) { readLabel(n, "what stands before the names of its tools", &s.Prefix) }),
 		document.Field("credential", func(n document.Node) { s.Credential = toolfile.ReadCredential(n) }),
 		document.Field("allow", func(n document.Node) {
 			s.Allow = []string{} // an empty list allows nothing
@@ -69,13 +58,8 @@ func readToolServer(n document.Node) lockfile.Server {
 		}),
 		document.Field("labels", func(n document.Node) { readLabels(n, &s.Labels) }),
 		document.Field("boundaries", func(n document.Node) { readBoundaries(n, &s.Boundaries) }),
-		document.Texts("addresses", "addresses or prefixes", &s.Addresses).Matching(toolfile.AddressPattern),
-		document.Duration("timeout", "how long an answer may take", &s.Timeout),
-		document.Duration("start_timeout", "how long its program may take to start", &s.StartTimeout),
-		document.Int("max_result_bytes", "a size in bytes", 1, 1<<30, &s.MaxResultBytes),
-		document.Duration("max_age", "how long a tool may take to call back", &s.MaxAge),
 		document.Texts("input_requests", "kinds of questions", &s.InputRequests).Among(tool.QuestionKinds()...).Unique(),
-	)
+	)...)
 	n.Describes(func(s *document.Schema) {
 		s.OneOf = []*document.Schema{{Required: []string{"url"}}, {Required: []string{"command"}}}
 	})
@@ -94,8 +78,6 @@ func readToolServer(n document.Node) lockfile.Server {
 		n.Fail("found the server %q without url and command; expected one of them", s.Name)
 	case n.Has("start_timeout") && !n.Has("command"):
 		n.Fail("found the server %q with start_timeout and without a command; expected it for programs alone", s.Name)
-	case n.Has("start_timeout") && (s.StartTimeout < time.Second || s.StartTimeout > maxStartTimeout):
-		n.Fail("found the server %q with the start_timeout %s; expected 1s to %s", s.Name, s.StartTimeout, maxStartTimeout)
 	default:
 		checkRun(n, s)
 	}
@@ -123,16 +105,6 @@ func reportRun(n document.Node, of, name string, run tool.Run) {
 		}
 		at.Fail("%s: %s", of, f.Message)
 	}
-}
-
-// readLabel reads a short name of letters, digits, _ and -.
-func readLabel(n document.Node, of string, into *string) {
-	n.Matching(of, fmt.Sprintf("^[A-Za-z0-9_-]{1,%d}$", maxServerName))
-	if !n.IsString() || len(n.Value) > maxServerName || strings.Contains(n.Value, ".") || !registry.ValidName(n.Value) {
-		n.Fail("found %s; expected letters, digits, _ and -, at most %d: %s", n.Describe(), maxServerName, of)
-		return
-	}
-	*into = n.Value
 }
 
 // readPattern reads a name, or how names begin.

@@ -8,18 +8,18 @@ import (
 
 // Server is a server that lists tools.
 type Server struct {
-	Name string
-	Type string // mcp, oxp or callback
+	Name string `key:"name" of:"the server's name" form:"label"`
+	Type string `key:"type" of:"the protocol of the server" words:"mcp oxp callback"`
 	// URL, or with mcp Command: a program and its arguments.
-	URL        string
-	Command    []string
+	URL        string            `key:"url" of:"the URL of the server" form:"url"`
+	Command    []string          `key:"command"`
 	Folder     string            // working directory of the command; empty is the gateway's own
-	Env        map[string]string // of the command: values, or references as in Run.Env
-	Credential *Credential       // nil is none
-	Addresses  []string          // prefixes or addresses; empty is public ones only
-	Timeout    time.Duration
+	Env        map[string]string `key:"env"`                                                 // of the command: values, or references as in Run.Env
+	Credential *Credential       `key:"credential"`                                          // nil is none
+	Addresses  []string          `key:"addresses" of:"addresses or prefixes" form:"address"` // empty is public ones only
+	Timeout    time.Duration     `key:"timeout" of:"how long an answer may take"`
 	// StartTimeout is how long Command may take to start, before its first answer; 0 is 3 min.
-	StartTimeout time.Duration
+	StartTimeout time.Duration `key:"start_timeout" of:"how long its program may take to start" range:"1s..30m"`
 }
 
 // StartTime is how long the program of a server may take to start; 0 of one with a URL.

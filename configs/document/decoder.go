@@ -196,6 +196,19 @@ func (n Node) Text(of string, into *string) bool {
 	return true
 }
 
+// label is a short name.
+var label = regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`)
+
+// Label reads a short name of letters, digits, _ and -.
+func (n Node) Label(of string, into *string) {
+	n.Matching(of, label.String())
+	if !n.IsString() || !label.MatchString(n.Value) {
+		n.Fail("found %s; expected letters, digits, _ and -, at most 32: %s", n.Describe(), of)
+		return
+	}
+	*into = n.Value
+}
+
 // Texts reads a list of strings that are not empty.
 func (n Node) Texts(of string, into *[]string) {
 	n.List(of, func(_ int, item Node) {

@@ -1,6 +1,7 @@
 package document
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -18,7 +19,8 @@ type Reader interface {
 // A tag says what a key is: key (its name; empty: the keys of the field stand among these), of (what
 // the value is, for messages and the schema), words (the ones of which it is one; of a boolean, the
 // words for false and true), range (low..high), pattern (of its texts; the schema alone has it, and
-// another package checks it), list (unique, filled), restart (a change waits for one) and example (the
+// another package checks it), form (the name of a pattern in forms; a label is checked here), list
+// (unique, filled), restart (a change waits for one) and example (the
 // value in the annotated example, where the key is absent by default; empty: a section). A field of own
 // takes the place of the one with its key.
 func Fields(into any, own ...FieldReader) []FieldReader {
@@ -36,7 +38,7 @@ func Fields(into any, own ...FieldReader) []FieldReader {
 			if i := slices.IndexFunc(own, func(f FieldReader) bool { return f.key == key }); i >= 0 {
 				read = own[i]
 			}
-			if pattern := field.Tag.Get("pattern"); pattern != "" {
+			if pattern := cmp.Or(field.Tag.Get("pattern"), forms[field.Tag.Get("form")]); pattern != "" {
 				read = read.Matching(pattern)
 			}
 			all = append(all, read)
@@ -53,9 +55,12 @@ func readValue(n Node, tag reflect.StructTag, at reflect.Value) {
 		into.ReadNode(n, of)
 		return
 	case *time.Duration:
-		if tag.Get("range") == "0.." {
+		switch low, high, _ := strings.Cut(tag.Get("range"), ".."); {
+		case high != "":
+			n.Span(of, spanBound(low), spanBound(high), into)
+		case low != "":
 			n.durationOrZero(of, into)
-		} else {
+		default:
 			n.Duration(of, into)
 		}
 		return
@@ -71,9 +76,12 @@ func readValue(n Node, tag reflect.StructTag, at reflect.Value) {
 		readSlice(n, tag, at)
 	case reflect.String:
 		text := at.String()
-		if len(words) > 0 {
+		switch {
+		case len(words) > 0:
 			ReadChoice(n, of, &text, words...)
-		} else {
+		case tag.Get("form") == "label":
+			n.Label(of, &text)
+		default:
 			n.Text(of, &text)
 		}
 		at.SetString(text)
@@ -124,6 +132,20 @@ func readSlice(n Node, tag reflect.StructTag, at reflect.Value) {
 	if strings.Contains(rules, "filled") {
 		n.HasElements()
 	}
+}
+
+// forms are patterns of texts that several keys have, as far as a schema says them.
+var forms = map[string]string{
+	"url":     `^https?://[^#]+$`,
+	"address": `^[0-9a-fA-F.:]+(/[0-9]{1,3})?$`,
+}
+
+func spanBound(text string) time.Duration {
+	d, err := parseSpan(text)
+	if err != nil {
+		panic(fmt.Sprintf("configs/document: the tag range has the bound %q", text))
+	}
+	return d
 }
 
 func bound(text string) int64 {

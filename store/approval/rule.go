@@ -51,7 +51,7 @@ type Rule struct {
 	// Approve is how many different people must say yes.
 	Approve int `key:"approve" of:"how many people must approve a call" range:"1..5"`
 	// Within is the time that they have, from asking.
-	Within time.Duration `key:"within"`
+	Within time.Duration `key:"within" of:"how long people have to decide" range:"1m..7d"`
 	// Remember is how long a yes may stand at most, for each scope that may be
 	// remembered.
 	Remember map[Scope]time.Duration `key:"remember"`

@@ -15,25 +15,25 @@ import (
 // Server is a tool server of the configuration: where it is, and which of its tools may be
 // called, and how.
 type Server struct {
-	tool.Server
+	tool.Server `key:""`
 	// Prefix precedes the name of each of its tools, with a dot between.
-	Prefix string
+	Prefix string `key:"prefix" of:"what stands before the names of its tools" form:"label"`
 	// Allow are the names of the tools, as the server has them, that may be accepted;
 	// one that ends in * stands for all that begin so. Nil, all may; empty, none.
-	Allow []string
+	Allow []string `key:"allow"`
 	// Effects are those of tools, by their names on the server; every other tool acts
 	// once, whatever its server says.
-	Effects map[string]string
+	Effects map[string]string `key:"effects"`
 	// Boundaries say what arguments must stay within, by the tool's name on the server and the
 	// argument's, as x-boundary in a schema does.
-	Boundaries map[string]map[string]string
+	Boundaries map[string]map[string]string `key:"boundaries"`
 	// Labels are what its tools add to threads; nil: it states none.
-	Labels         []string
-	MaxResultBytes int64
-	MaxAge         time.Duration // callback only
+	Labels         []string      `key:"labels"`
+	MaxResultBytes int64         `key:"max_result_bytes" of:"a size in bytes" range:"1..1073741824"`
+	MaxAge         time.Duration `key:"max_age" of:"how long a tool may take to call back"` // callback only
 	// InputRequests are the kinds of questions that its tools may ask the caller; mcp
 	// only: form, url, sampling and roots. Absent, none.
-	InputRequests []string
+	InputRequests []string `key:"input_requests"`
 }
 
 // The types of Server.
