@@ -12,7 +12,6 @@ import (
 
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/configs/secret"
-	"github.com/callgate/callgate/configs/toolfile"
 	"github.com/callgate/callgate/gateway/hook"
 	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/internal/netx"
@@ -72,8 +71,8 @@ func readHook(n document.Node, labels []string) *hook.Hook {
 		document.Choice("on_match", "what a match does", &h.OnMatch, hook.Deny, hook.Redact, hook.Label),
 		document.Field("label", func(n document.Node) { n.Label("a label", &label) }),
 		document.Int("max_bytes", "the longest value that the hook reads, in bytes", 1, highestHookBytes, &h.MaxBytes),
-		document.Text("url", "the URL that is asked", &out.address).Matching(toolfile.URLPattern),
-		document.Texts("addresses", "addresses or prefixes", &out.Addresses).Matching(toolfile.AddressPattern),
+		document.Text("url", "the URL that is asked", &out.address).Matching(document.URLPattern),
+		document.Texts("addresses", "addresses or prefixes", &out.Addresses).Matching(document.AddressPattern),
 		document.Field("timeout", func(n document.Node) {
 			n.Span("how long an answer may take", lowestHookTime, highestHookTime, &out.Timeout)
 		}),

@@ -7,7 +7,6 @@ import (
 
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/configs/secret"
-	"github.com/callgate/callgate/configs/toolfile"
 	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/internal/webhook"
 	"github.com/callgate/callgate/tool"
@@ -71,9 +70,9 @@ func readNotify(n document.Node) *Notify {
 		})
 	}
 	if !n.Object(
-		document.Text("url", "where notices are sent", &address).Matching(toolfile.URLPattern),
+		document.Text("url", "where notices are sent", &address).Matching(document.URLPattern),
 		key("key", &into.Key), key("previous_key", &into.PreviousKey),
-		document.Texts("addresses", "addresses or prefixes", &into.Addresses).Matching(toolfile.AddressPattern),
+		document.Texts("addresses", "addresses or prefixes", &into.Addresses).Matching(document.AddressPattern),
 	) || n.Report.Count() > faults || !n.Requires("found notify without %s; expected url and key", "url", "key") {
 		return nil
 	}

@@ -17,32 +17,32 @@ import (
 // Tool is a definition as its author wrote it. Zero values stand for absent
 // keys.
 type Tool struct {
-	Name        string
-	Version     string // "" is 0.0.0
-	Description string
-	Kind        string // an ACP ToolKind; "" is other
-	Effect      string // read, idempotent or once; "" is once
+	Name        string `key:"name" of:"the tool's name" pattern:"^[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*$"`
+	Version     string `key:"version" of:"a version such as 1.0.0, in quotes if it looks like a number" pattern:"^[0-9]+\\.[0-9]+\\.[0-9]+([-+].*)?$"` // "" is 0.0.0
+	Description string `key:"description" of:"a description"`
+	Kind        string `key:"kind"`   // an ACP ToolKind; "" is other
+	Effect      string `key:"effect"` // read, idempotent or once; "" is once
 	// InputSchema is a JSON Schema document and required: a tool that says
 	// nothing of its arguments cannot be checked.
-	InputSchema json.RawMessage
+	InputSchema json.RawMessage `key:"input_schema" of:"a JSON Schema (2020-12)"`
 	// OutputSchema is optional. Results are evaluated by it as written; it is never closed.
-	OutputSchema json.RawMessage
+	OutputSchema json.RawMessage `key:"output_schema" of:"a JSON Schema (2020-12)"`
 	// Open keeps additionalProperties and unevaluatedProperties as the author
 	// wrote them at the root and in its branches; otherwise they are ignored there.
-	Open bool
+	Open bool `key:"open" of:"whether the root is left as its author closed it"`
 	// Labels are what a call of it adds to its thread; nil: it states none, and adds those of tools that do not.
-	Labels []Label
-	Run    tool.Run
+	Labels []Label  `key:"labels"`
+	Run    tool.Run `key:"run"`
 }
 
 // Label is one that a call adds to its thread.
 type Label struct {
-	Name string
+	Name string `key:"label" of:"a label"`
 	// UnlessHosts are hosts, as a project lists them: a call whose Argument names one of them does not add the
 	// label. Any other does, also one in which no host can be read. Empty: every call adds it.
-	UnlessHosts []string
+	UnlessHosts []string `key:"unless_hosts"`
 	// Argument is the one that names the host, or a URL of it.
-	Argument string
+	Argument string `key:"argument" of:"the argument that names the host, or a URL of it"`
 }
 
 const (
@@ -66,9 +66,6 @@ var (
 	effects  = []string{"read", "idempotent", "once"}
 	runTypes = []string{"http", "demo", "client", "mcp", "oxp", "callback", RunACP, RunCancelSubscription}
 )
-
-// NamePattern is the grammar of names as a regular expression; it does not bound their length.
-const NamePattern = `^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`
 
 // Kinds are the kinds of tools.
 func Kinds() []string { return slices.Clone(kinds) }

@@ -2,12 +2,15 @@ package document
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"go.yaml.in/yaml/v4"
 )
 
 // Reader is a type of values that reads itself, in the place of Fields; of says what the value is.
@@ -24,21 +27,21 @@ type Reader interface {
 // value in the annotated example, where the key is absent by default; empty: a section). A field of own
 // takes the place of the one with its key.
 func Fields(into any, own ...FieldReader) []FieldReader {
-	var all []FieldReader
 	of := reflect.ValueOf(into).Elem()
+	all := make([]FieldReader, 0, of.NumField())
 	for i := range of.NumField() {
-		field, at := of.Type().Field(i), of.Field(i)
-		key, tagged := field.Tag.Lookup("key")
+		tag, at := of.Type().Field(i).Tag, of.Field(i)
+		key, tagged := tag.Lookup("key")
 		switch {
 		case !tagged:
 		case key == "":
 			all = append(all, Fields(at.Addr().Interface(), own...)...)
 		default:
-			read := Field(key, func(n Node) { readValue(n, field.Tag, at) })
+			read := Field(key, func(n Node) { readValue(n, tag, at) })
 			if i := slices.IndexFunc(own, func(f FieldReader) bool { return f.key == key }); i >= 0 {
 				read = own[i]
 			}
-			if pattern := cmp.Or(field.Tag.Get("pattern"), forms[field.Tag.Get("form")]); pattern != "" {
+			if pattern := cmp.Or(tag.Get("pattern"), forms[tag.Get("form")]); pattern != "" {
 				read = read.Matching(pattern)
 			}
 			all = append(all, read)
@@ -53,6 +56,9 @@ func readValue(n Node, tag reflect.StructTag, at reflect.Value) {
 	switch into := at.Addr().Interface().(type) {
 	case Reader:
 		into.ReadNode(n, of)
+		return
+	case *json.RawMessage:
+		n.readJSON(of, into)
 		return
 	case *time.Duration:
 		switch low, high, _ := strings.Cut(tag.Get("range"), ".."); {
@@ -134,11 +140,27 @@ func readSlice(n Node, tag reflect.StructTag, at reflect.Value) {
 	}
 }
 
-// forms are patterns of texts that several keys have, as far as a schema says them.
-var forms = map[string]string{
-	"url":     `^https?://[^#]+$`,
-	"address": `^[0-9a-fA-F.:]+(/[0-9]{1,3})?$`,
+// readJSON reads a value of any type but null as JSON.
+func (n Node) readJSON(of string, into *json.RawMessage) {
+	n.Free(of)
+	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
+		n.Fail("found nothing; expected %s", of)
+		return
+	}
+	if value, ok := n.JSON(); ok {
+		*into = value
+	}
 }
+
+// URLPattern and AddressPattern are what is checked elsewhere of a URL, and of an address or a
+// prefix, as far as a schema says it.
+const (
+	URLPattern     = `^https?://[^#]+$`
+	AddressPattern = `^[0-9a-fA-F.:]+(/[0-9]{1,3})?$`
+)
+
+// forms are the patterns that have a name in tags.
+var forms = map[string]string{"url": URLPattern, "address": AddressPattern}
 
 func spanBound(text string) time.Duration {
 	d, err := parseSpan(text)

@@ -93,7 +93,7 @@ func oauthFields(c *tool.Credential) []document.FieldReader {
 	o := c.OAuth
 	var audience string
 	return []document.FieldReader{
-		document.Text("token_url", "where tokens are fetched", &o.TokenURL).Matching(URLPattern),
+		document.Text("token_url", "where tokens are fetched", &o.TokenURL).Matching(document.URLPattern),
 		nameOrReference("client_id", "the id of the client, or its place", &o.ClientID),
 		reference("client_secret", "the secret of the client", &c.Secret),
 		document.Texts("scopes", "scopes", &o.Scopes).Matching(`^[!#-\[\]-~]+$`),
@@ -121,7 +121,7 @@ func oauthFields(c *tool.Credential) []document.FieldReader {
 				o.CAFile = "file:" + n.ResolvePath(path)
 			}
 		}),
-		document.Texts("addresses", "addresses or prefixes", &o.Addresses).Matching(AddressPattern),
+		document.Texts("addresses", "addresses or prefixes", &o.Addresses).Matching(document.AddressPattern),
 		document.Duration("timeout", "how long fetching a token may take", &o.Timeout),
 	}
 }

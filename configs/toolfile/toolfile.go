@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"go.yaml.in/yaml/v4"
-
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/configs/secret"
 	"github.com/callgate/callgate/policy/boundary"
@@ -75,36 +73,20 @@ func readTool(n document.Node) registry.Tool {
 		s.Required = []string{"name", "input_schema", "run"}
 		s.Properties["run"].Required = []string{"type"}
 	})
-	n.Object(
-		document.Text("name", "the tool's name", &t.Name).Matching(registry.NamePattern),
-		document.Text("version", "a version such as 1.0.0, in quotes if it looks like a number", &t.Version).Matching(versionPattern),
-		document.Text("description", "a description", &t.Description),
+	n.Object(document.Fields(&t,
 		document.Text("kind", "a kind", &t.Kind).Among(registry.Kinds()...),
 		document.Text("effect", "an effect", &t.Effect).Among(registry.Effects()...),
 		document.Field("labels", func(n document.Node) { readLabels(n, &t.Labels) }),
-		document.Bool("open", "whether the root is left as its author closed it", &t.Open),
-		document.Field("input_schema", func(n document.Node) {
-			ReadSchema(n, &t.InputSchema)
-		}),
-		document.Field("output_schema", func(n document.Node) {
-			ReadSchema(n, &t.OutputSchema)
-		}),
-		document.Group("run",
+		document.Group("run", document.Fields(&t.Run,
 			document.Text("type", "how the tool is run", &t.Run.Type).Among(registry.RunTypes()...),
-			document.Text("url", "a URL", &t.Run.URL).Matching(URLPattern),
-			document.Duration("timeout", "a timeout", &t.Run.Timeout),
-			document.Int("max_result_bytes", "a size in bytes", 1, 1<<30, &t.Run.MaxResultBytes),
-			document.Texts("addresses", "addresses or prefixes", &t.Run.Addresses).Matching(AddressPattern),
-			document.Text("tool", "the tool's name on its server", &t.Run.Tool),
 			document.Field("command", func(n document.Node) { n.ReadCommand(&t.Run.Command, &t.Run.Folder) }),
 			document.Field("env", func(n document.Node) { secret.ReadEnv(n, &t.Run.Env) }),
 			document.Field("credential", func(n document.Node) { t.Run.Credential = readCredential(n, true) }),
-			document.Duration("max_age", "how long the answer may take", &t.Run.MaxAge),
 			document.Texts("input_requests", "kinds of questions", &t.Run.InputRequests).Among(tool.QuestionKinds()...).Unique(),
 			document.Text("method", "a method of HTTP", &t.Run.Method).Among(registry.Methods()...),
 			document.Field("parameters", func(n document.Node) { readParameters(n, &t.Run.Parameters) }),
-		),
-	)
+		)...),
+	)...)
 	if !n.Describing() {
 		checkLabelArguments(n, &t)
 	}
@@ -122,12 +104,7 @@ func readLabels(n document.Node, into *[]registry.Label) {
 		var label registry.Label
 		if item.IsMapping() {
 			label.Argument = hostArgument
-			ok := item.Object(
-				document.Text("label", "a label", &label.Name),
-				document.Field("unless_hosts", func(n document.Node) { readUnlessHosts(n, &label.UnlessHosts) }),
-				document.Text("argument", "the argument that names the host, or a URL of it", &label.Argument),
-			)
-			if ok {
+			if item.Object(document.Fields(&label, document.Field("unless_hosts", func(n document.Node) { readUnlessHosts(n, &label.UnlessHosts) }))...) {
 				item.Requires("found a label without %s; expected label and unless_hosts, or the label alone", "label", "unless_hosts")
 			}
 		} else {
@@ -173,11 +150,7 @@ func readParameters(n document.Node, into *[]tool.Parameter) {
 	n.Members("arguments, each with its place: path, query, header or body", func(key, value document.Node) {
 		p := tool.Parameter{Argument: key.Value}
 		if value.IsMapping() {
-			value.Object(
-				document.Text("in", "a place: path, query, header or body", &p.In).Among(registry.Locations()...),
-				document.Text("name", "a name in the query or of a header", &p.Name),
-				document.Choice("join", "how a list is one value", &p.Join, "comma"),
-			)
+			value.Object(document.Fields(&p, document.Text("in", "a place: path, query, header or body", &p.In).Among(registry.Locations()...))...)
 		} else {
 			const of = "a place: path, query, header or body"
 			value.Text(of, &p.In)
@@ -185,16 +158,4 @@ func readParameters(n document.Node, into *[]tool.Parameter) {
 		}
 		*into = append(*into, p)
 	})
-}
-
-// ReadSchema reads a JSON Schema as JSON.
-func ReadSchema(n document.Node, into *json.RawMessage) {
-	n.Free("a JSON Schema (2020-12)")
-	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
-		n.Fail("found nothing; expected a JSON Schema")
-		return
-	}
-	if schema, ok := n.JSON(); ok {
-		*into = schema
-	}
 }

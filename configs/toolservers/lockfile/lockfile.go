@@ -13,7 +13,6 @@ import (
 	"slices"
 
 	"github.com/callgate/callgate/configs/document"
-	"github.com/callgate/callgate/configs/toolfile"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/wrapper"
@@ -48,14 +47,14 @@ func Digest(d tool.Definition) (string, error) {
 // Pin is a tool that an operator has accepted, with the digest of its server's definition
 // and the schemas that its calls are judged by.
 type Pin struct {
-	Name        string `json:"name"`
-	Version     string `json:"version,omitempty"`
-	Endpoint    string `json:"endpoint,omitempty"`
-	Digest      string `json:"digest"` // of the definition
-	Description string `json:"description,omitempty"`
+	Name        string `json:"name" key:"name" of:"the tool's name on its server"`
+	Version     string `json:"version,omitempty" key:"version" of:"its version"`
+	Endpoint    string `json:"endpoint,omitempty" key:"endpoint" of:"where its calls go"`
+	Digest      string `json:"digest" key:"digest" of:"the digest of what was accepted"` // of the definition
+	Description string `json:"description,omitempty" key:"description" of:"its description"`
 	// The schemas are the server's, with the changes that made them load.
-	InputSchema  json.RawMessage `json:"input_schema"`
-	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
+	InputSchema  json.RawMessage `json:"input_schema" key:"input_schema" of:"a JSON Schema (2020-12)"`
+	OutputSchema json.RawMessage `json:"output_schema,omitempty" key:"output_schema" of:"a JSON Schema (2020-12)"`
 }
 
 // ContentDigest is SHA-256, in hex, over all members of a pin, whatever the order of
@@ -103,15 +102,7 @@ func ReadPins(root document.Node, of string) ([]Pin, []document.Node) {
 		document.Field("tools", func(n document.Node) {
 			n.List("tools", func(_ int, item document.Node) {
 				var p Pin
-				item.Object(
-					document.Text("name", "the tool's name on its server", &p.Name),
-					document.Text("version", "its version", &p.Version),
-					document.Text("endpoint", "where its calls go", &p.Endpoint),
-					document.Text("digest", "the digest of what was accepted", &p.Digest),
-					document.Text("description", "its description", &p.Description),
-					document.Field("input_schema", func(n document.Node) { toolfile.ReadSchema(n, &p.InputSchema) }),
-					document.Field("output_schema", func(n document.Node) { toolfile.ReadSchema(n, &p.OutputSchema) }),
-				)
+				item.Object(document.Fields(&p)...)
 				pins, nodes = append(pins, p), append(nodes, item)
 			})
 		}),
