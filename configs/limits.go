@@ -13,7 +13,7 @@ import (
 // readLimits reads the limits file; its budgets of tokens and money go into spending.
 func readLimits(root document.Node, spending *budget.Set) *ratelimit.Limits {
 	l := &ratelimit.Limits{OnStoreLoss: ratelimit.LossLocal, Replicas: 1}
-	ok := root.Object(append(budgetFields(spending),
+	ok := root.Object(append(budgetFields(spending), document.Fields(l,
 		document.Field("caller", func(n document.Node) { l.Caller = readBudget(n) }),
 		document.Field("default", func(n document.Node) { l.Default = readAllowance(n) }),
 		document.Field("agents", func(n document.Node) {
@@ -40,10 +40,8 @@ func readLimits(root document.Node, spending *budget.Set) *ratelimit.Limits {
 				}
 			})
 		}),
-		document.Parsed("on_store_loss", "local or refuse", &l.OnStoreLoss, ratelimit.ParseStoreLoss).Among("local", "refuse"),
 		document.Field("threads", func(n document.Node) { l.Threads = readThreadLimits(n) }),
-		document.Int("replicas", "how many gateways share the limits", 1, 1000, &l.Replicas),
-	)...)
+	)...)...)
 	if !ok {
 		return l
 	}
@@ -81,10 +79,9 @@ func readBudgets(n document.Node, of string) map[string]ratelimit.Budget {
 // the rate of one second.
 func readBudget(n document.Node, more ...document.FieldReader) *ratelimit.Budget {
 	var b ratelimit.Budget
-	n.Object(append([]document.FieldReader{
+	n.Object(append(document.Fields(&b,
 		document.Parsed("rate", "a rate such as 5/s, 30/m or 100/h", &b.Rate, ratelimit.ParseRate).Matching(`^[1-9][0-9]*/[smh]$`),
-		document.Int("burst", "a burst", 1, 1_000_000, &b.Burst),
-	}, more...)...)
+	), more...)...)
 	n.Describes(func(s *document.Schema) {
 		if len(more) == 0 {
 			s.Required = []string{"rate"}
@@ -112,26 +109,17 @@ func readBudget(n document.Node, more ...document.FieldReader) *ratelimit.Budget
 // readAllowance reads {rate, burst, concurrency} and what more reads.
 func readAllowance(n document.Node, more ...document.FieldReader) ratelimit.Allowance {
 	var a ratelimit.Allowance
-	a.Budget = readBudget(n, append([]document.FieldReader{document.Field("concurrency", func(n document.Node) {
-		var most int
-		document.ReadInt(n, "how many calls at the same time", 1, 1_000_000, &most)
-		a.Concurrency = &most
-	})}, more...)...)
+	a.Budget = readBudget(n, append(document.Fields(&a), more...)...)
 	return a
 }
 
-// The bounds of how far back equal calls of a thread are looked for.
-const (
-	lowestEqualWithin  = time.Second
-	highestEqualWithin = 7 * 24 * time.Hour
-	defaultEqualWithin = 10 * time.Minute
-)
+// defaultEqualWithin is how far back equal calls of a thread are looked for.
+const defaultEqualWithin = 10 * time.Minute
 
 // readThreadLimits reads what bounds calls in threads.
 func readThreadLimits(n document.Node) *ratelimit.Threads {
 	t := &ratelimit.Threads{}
-	ok := n.Object(
-		document.Int("calls", "how many calls one thread may have", 1, 1_000_000_000, &t.Calls),
+	ok := n.Object(document.Fields(t,
 		document.Parsed("new", "how many threads a caller may begin, such as 60/h or 5/m", &t.New, func(s string) (ratelimit.Rate, error) {
 			r, err := ratelimit.ParseRate(s)
 			if _, per := r.Window(); err == nil && per < history.MinWindow {
@@ -141,32 +129,29 @@ func readThreadLimits(n document.Node) *ratelimit.Threads {
 		}).Matching(`^[1-9][0-9]*/[mh]$`),
 		document.Field("equal", func(n document.Node) {
 			t.Equal = &ratelimit.Equal{Within: defaultEqualWithin, Tools: map[string]ratelimit.EqualCalls{}}
-			t.Equal.EqualCalls = readEqual(n,
-				document.Field("within", func(n document.Node) {
-					n.Span("how far back equal calls are looked for", lowestEqualWithin, highestEqualWithin, &t.Equal.Within)
-				}),
-				document.Field("tools", func(n document.Node) {
-					n.Members("tools", func(key, value document.Node) {
-						key.Matching("the name of a tool", plainName)
-						t.Equal.Tools[key.Value] = readEqual(value)
-					})
-				}))
+			n.Object(append(equalCalls(&t.Equal.EqualCalls), document.Fields(t.Equal, document.Field("tools", func(n document.Node) {
+				n.Members("tools", func(key, value document.Node) {
+					key.Matching("the name of a tool", plainName)
+					var e ratelimit.EqualCalls
+					value.Object(equalCalls(&e)...)
+					t.Equal.Tools[key.Value] = e
+				})
+			}))...)...)
 			if n.IsMapping() && !n.Describing() && !n.Has("calls") && !n.Has("outcomes") && !n.Has("tools") {
 				n.Fail("found no bound of equal calls; expected calls, outcomes or tools")
 			}
 		}),
-	)
+	)...)
 	if ok && !n.Describing() && *t == (ratelimit.Threads{}) {
 		n.Fail("found no limit of threads; expected calls, new or equal")
 	}
 	return t
 }
 
-// readEqual reads {calls, outcomes} and what more reads.
-func readEqual(n document.Node, more ...document.FieldReader) (e ratelimit.EqualCalls) {
-	n.Object(append([]document.FieldReader{
+// equalCalls are the readers of what bounds equal calls.
+func equalCalls(e *ratelimit.EqualCalls) []document.FieldReader {
+	return []document.FieldReader{
 		document.Int("calls", "how many equal calls a thread may have", 1, history.MaxEqual, &e.Calls),
 		document.Int("outcomes", "how many equal results on end such calls may have", 1, history.MaxEqual, &e.Outcomes),
-	}, more...)...)
-	return e
+	}
 }

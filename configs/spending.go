@@ -26,8 +26,7 @@ var (
 
 // budgetFields are the keys of the limits file about budgets of tokens and money.
 func budgetFields(s *budget.Set) []document.FieldReader {
-	return []document.FieldReader{
-		document.Int("bytes_per_token", "how many bytes of a request are taken for one token of its input", 1, 16, &s.BytesPerToken),
+	return document.Fields(s,
 		document.Field("budgets", func(n document.Node) {
 			n.List("budgets", func(i int, item document.Node) {
 				if i == maxBudgets {
@@ -40,7 +39,7 @@ func budgetFields(s *budget.Set) []document.FieldReader {
 				s.Budgets = append(s.Budgets, b)
 			})
 		}),
-	}
+	)
 }
 
 // readSpending reads a budget of tokens and money.

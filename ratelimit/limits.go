@@ -9,7 +9,7 @@ import (
 // Allowance has the limits of one agent. A nil member is not limited.
 type Allowance struct {
 	Budget      *Budget
-	Concurrency *int // calls at the same time
+	Concurrency *int `key:"concurrency" of:"how many calls at the same time" range:"1..1000000"`
 }
 
 // Agent has the limits of a named agent. A nil member of its Allowance is that of the
@@ -38,54 +38,42 @@ func (p Project) String() string { return p.Workspace + "/" + p.Name }
 
 // StoreLoss is the behavior of a limiter that replicas share while its store is away. The
 // zero value refuses.
-type StoreLoss int
+type StoreLoss string
 
 const (
-	LossRefuse StoreLoss = iota // every call is limiter_unavailable
-	LossLocal                   // each replica grants its share of every budget
+	LossRefuse StoreLoss = "refuse" // every call is limiter_unavailable
+	LossLocal  StoreLoss = "local"  // each replica grants its share of every budget
 )
-
-// ParseStoreLoss reads "refuse" or "local". The error says what was found and
-// what was expected.
-func ParseStoreLoss(s string) (StoreLoss, error) {
-	switch s {
-	case "refuse":
-		return LossRefuse, nil
-	case "local":
-		return LossLocal, nil
-	}
-	return LossRefuse, fmt.Errorf("found %q, expected local or refuse", s)
-}
 
 // Limits are all budgets of one configuration. They must not change once they
 // are in use. The zero value limits nothing; it is the operator's choice to
 // state no limits, whereas a nil *Limits is refused.
 type Limits struct {
-	Caller   *Budget
-	Default  Allowance
-	Agents   map[string]Agent
-	Tools    map[string]Budget
-	Projects map[Project]Budget
+	Caller   *Budget            `key:"caller"`
+	Default  Allowance          `key:"default"`
+	Agents   map[string]Agent   `key:"agents"`
+	Tools    map[string]Budget  `key:"tools"`
+	Projects map[Project]Budget `key:"projects"`
 	// OnStoreLoss and Replicas concern limiters that replicas share. Replicas is
 	// how many there are, at least 1.
-	OnStoreLoss StoreLoss
-	Replicas    int
+	OnStoreLoss StoreLoss `key:"on_store_loss" of:"what happens while Redis is away" words:"local refuse"`
+	Replicas    int       `key:"replicas" of:"how many gateways share the limits" range:"1..1000"`
 	// Threads bounds what calls do in threads; nil bounds nothing. A limiter does not look at it: what keeps threads does.
-	Threads *Threads
+	Threads *Threads `key:"threads"`
 }
 
 // Threads bounds what calls do in threads. What is 0 is not bounded.
 type Threads struct {
-	Calls int  // that are let through in one thread
-	New   Rate // threads of one caller, in whole minutes or hours
-	Equal *Equal
+	Calls int    `key:"calls" of:"how many calls one thread may have" range:"1..1000000000"` // that are let through
+	New   Rate   `key:"new"`                                                                 // threads of one caller, in whole minutes or hours
+	Equal *Equal `key:"equal"`
 }
 
 // Equal bounds equal calls of one thread.
 type Equal struct {
 	EqualCalls
-	Within time.Duration // how far back is looked
-	Tools  map[string]EqualCalls
+	Within time.Duration         `key:"within" of:"how far back equal calls are looked for" range:"1s..7d"`
+	Tools  map[string]EqualCalls `key:"tools"`
 }
 
 // EqualCalls is how many equal calls there may be, and how many equal results of them on end. What is 0 is not bounded.

@@ -38,7 +38,7 @@ func (l *Limits) Validate() []invalid.Field {
 		budget := l.Projects[project]
 		v.budget(&budget, "projects", project.String())
 	}
-	if l.OnStoreLoss != LossRefuse && l.OnStoreLoss != LossLocal {
+	if l.OnStoreLoss != "" && l.OnStoreLoss != LossRefuse && l.OnStoreLoss != LossLocal {
 		v.add("expected local or refuse", "on_store_loss")
 	}
 	v.count(l.Replicas, "replicas")

@@ -36,7 +36,7 @@ func TestValidate(t *testing.T) {
 		"nothing stated":       {func(l *ratelimit.Limits) { *l = ratelimit.Limits{Replicas: 1} }, nil},
 		"replicas 0":           {func(l *ratelimit.Limits) { l.Replicas = 0 }, []string{"replicas: found 0, expected a whole number from 1"}},
 		"replicas -1":          {func(l *ratelimit.Limits) { l.Replicas = -1 }, []string{"replicas: found -1"}},
-		"on_store_loss":        {func(l *ratelimit.Limits) { l.OnStoreLoss = 7 }, []string{"on_store_loss: expected local or refuse"}},
+		"on_store_loss":        {func(l *ratelimit.Limits) { l.OnStoreLoss = "Local" }, []string{"on_store_loss: expected local or refuse"}},
 		"caller without rate":  {func(l *ratelimit.Limits) { l.Caller = &noRate }, []string{"caller.rate: found no rate, expected one such as 5/s"}},
 		"caller burst 0":       {func(l *ratelimit.Limits) { l.Caller.Burst = 0 }, []string{"caller.burst: found 0, expected a whole number from 1 to 1000000"}},
 		"default burst":        {func(l *ratelimit.Limits) { l.Default.Budget.Burst = 1_000_001 }, []string{"default.burst: found 1000001"}},
@@ -113,22 +113,6 @@ func TestParseProject(t *testing.T) {
 	} {
 		if p, err := ratelimit.ParseProject(s); err == nil || !strings.Contains(err.Error(), want) || p != (ratelimit.Project{}) {
 			t.Errorf("%q: got %v, %v; want an error with %q", s, p, err, want)
-		}
-	}
-}
-
-func TestParseStoreLoss(t *testing.T) {
-	if zero := ratelimit.StoreLoss(0); zero != ratelimit.LossRefuse {
-		t.Errorf("the zero value is %v, want the strict one", zero)
-	}
-	for s, want := range map[string]ratelimit.StoreLoss{"refuse": ratelimit.LossRefuse, "local": ratelimit.LossLocal} {
-		if got, err := ratelimit.ParseStoreLoss(s); err != nil || got != want {
-			t.Errorf("%q: got %v, %v", s, got, err)
-		}
-	}
-	for _, s := range []string{"", "Local", "allow", " local"} {
-		if got, err := ratelimit.ParseStoreLoss(s); err == nil || got != ratelimit.LossRefuse {
-			t.Errorf("%q: got %v, %v", s, got, err)
 		}
 	}
 }

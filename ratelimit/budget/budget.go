@@ -119,12 +119,12 @@ type ModelPrice struct {
 // Set is the budgets of one configuration, and the prices. Its members are not changed once it is
 // used. A nil Set has none.
 type Set struct {
-	Budgets  []Budget
+	Budgets  []Budget `key:"budgets"`
 	Currency string
 	Prices   []ModelPrice
 	// BytesPerToken is how many bytes of a request are taken for one token of its input. At 1 no
 	// text has more tokens than that.
-	BytesPerToken int64
+	BytesPerToken int64 `key:"bytes_per_token" of:"how many bytes of a request are taken for one token of its input" range:"1..16"`
 	// Replicas is the number of gateways of which each grants its part while the store that they
 	// share is away; 0: nothing is granted then.
 	Replicas int

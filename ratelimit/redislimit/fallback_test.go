@@ -125,7 +125,7 @@ func TestAReplyThatIsLostIsCountedOnce(t *testing.T) {
 		},
 	} {
 		for _, loss := range []ratelimit.StoreLoss{ratelimit.LossRefuse, ratelimit.LossLocal} {
-			t.Run(fmt.Sprintf("%s %d", name, loss), func(t *testing.T) { countedOnce(t, lose, loss) })
+			t.Run(fmt.Sprintf("%s %s", name, loss), func(t *testing.T) { countedOnce(t, lose, loss) })
 		}
 	}
 }
@@ -212,7 +212,7 @@ func TestScriptFlush(t *testing.T) {
 func TestARestartThatNobodySees(t *testing.T) {
 	for _, kept := range []string{"no", "yes"} {
 		for _, loss := range []ratelimit.StoreLoss{ratelimit.LossRefuse, ratelimit.LossLocal} {
-			t.Run(fmt.Sprintf("kept %s, loss %d", kept, loss), func(t *testing.T) { restarted(t, kept, loss) })
+			t.Run(fmt.Sprintf("kept %s, loss %s", kept, loss), func(t *testing.T) { restarted(t, kept, loss) })
 		}
 	}
 }

@@ -4,10 +4,10 @@ import "fmt"
 
 // Budget configures a token bucket. The zero Budget admits nothing.
 type Budget struct {
-	Rate Rate
+	Rate Rate `key:"rate"`
 	// Burst is how many tokens the bucket holds, and with how many it starts. There
 	// is no default here: where the operator states none, pass Rate.Burst().
-	Burst int
+	Burst int `key:"burst" of:"a burst" range:"1..1000000"`
 }
 
 // String is for the operator: "5/s, burst 10".
