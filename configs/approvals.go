@@ -17,26 +17,25 @@ import (
 
 // Approvals say by which rules people approve calls that the policy asks them for.
 type Approvals struct {
-	Rules approval.Rules
+	Rules approval.Rules `key:"rules"`
 	// Wait is how long a request waits for people whose caller cannot be told later.
-	Wait time.Duration
+	Wait time.Duration `key:"wait" of:"how long a request waits for people" range:"0s..5m"`
 	// URL is the admin listener as people reach it, which links to approvals begin with; empty:
 	// there are no links.
-	URL string
+	URL string `key:"url"`
 	// Notify is the endpoint that gets notices of approvals; nil: none.
-	Notify *Notify
+	Notify *Notify `key:"notify"`
 }
 
 const (
 	defaultWait   = time.Minute
-	maxWait       = 5 * time.Minute
 	defaultWithin = 30 * time.Minute
 )
 
 // readApprovals reads the approvals file.
 func readApprovals(root document.Node) Approvals {
 	a := Approvals{Rules: approval.Rules{}, Wait: defaultWait}
-	root.Object(
+	root.Object(document.Fields(&a,
 		document.Field("rules", func(n document.Node) {
 			n.Members("rules", func(key, value document.Node) {
 				key.Matching("the name of a rule", policy.RuleNamePattern)
@@ -47,12 +46,9 @@ func readApprovals(root document.Node) Approvals {
 				a.Rules[key.Value] = readRule(key.Value, value)
 			})
 		}),
-		document.Field("wait", func(n document.Node) {
-			n.Span("how long a request waits for people", 0, maxWait, &a.Wait)
-		}),
 		document.Field("url", func(n document.Node) { readApprovalsURL(n, &a.URL) }),
 		document.Field("notify", func(n document.Node) { a.Notify = readNotify(n) }),
-	)
+	)...)
 	return a
 }
 

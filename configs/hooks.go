@@ -27,10 +27,7 @@ const (
 	// maxHookPatterns bounds the patterns of a hook.
 	maxHookPatterns  = 64
 	defaultHookBytes = 1 << 20
-	highestHookBytes = 64 << 20
 	defaultHookTime  = 2 * time.Second
-	lowestHookTime   = 10 * time.Millisecond
-	highestHookTime  = 30 * time.Second
 )
 
 // readHooks reads the hooks file. labels are those that threads can have.
@@ -56,33 +53,24 @@ func readHooks(root document.Node, labels []string) *hook.Set {
 // readHook reads one hook.
 func readHook(n document.Node, labels []string) *hook.Hook {
 	h := &hook.Hook{OnMatch: hook.Deny, MaxBytes: defaultHookBytes}
-	out := callout{Callout: hook.Callout{Timeout: defaultHookTime}, headers: map[string]secret.Ref{}}
+	out := callout{Callout: hook.Callout{Timeout: defaultHookTime}, Headers: map[string]secret.Ref{}}
 	var label string
 	faults := n.Report.Count()
 	n.Describes(func(s *document.Schema) {
 		s.OneOf = []*document.Schema{{Required: []string{"patterns"}}, {Required: []string{"url"}}}
 	})
-	if !n.Object(
-		document.Field("name", func(n document.Node) { n.Label("the hook's name", &h.Name) }),
+	if !n.Object(append(document.Fields(h,
 		document.Field("at", func(n document.Node) { readPoints(n, &h.At) }),
 		document.Field("tools", func(n document.Node) { readNames(n, "tools", &h.Tools) }),
 		document.Field("agents", func(n document.Node) { readNames(n, "agents", &h.Agents) }),
 		document.Field("patterns", func(n document.Node) { readHookPatterns(n, &h.Patterns) }),
-		document.Choice("on_match", "what a match does", &h.OnMatch, hook.Deny, hook.Redact, hook.Label),
-		document.Field("label", func(n document.Node) { n.Label("a label", &label) }),
-		document.Int("max_bytes", "the longest value that the hook reads, in bytes", 1, highestHookBytes, &h.MaxBytes),
-		document.Text("url", "the URL that is asked", &out.address).Matching(document.URLPattern),
-		document.Texts("addresses", "addresses or prefixes", &out.Addresses).Matching(document.AddressPattern),
-		document.Field("timeout", func(n document.Node) {
-			n.Span("how long an answer may take", lowestHookTime, highestHookTime, &out.Timeout)
-		}),
-		document.Field("headers", func(n document.Node) { out.readHeaders(n) }),
-		document.Field("key", func(n document.Node) { secret.Decode(n, "the key that requests are signed with", &out.key) }),
 		document.Field("labels", func(n document.Node) {
 			readLabels(n, &h.Labels)
 			n.NotEmptyAs("found an empty list; expected at least one label, or no key labels where the callout answers none")
 		}),
-	) || n.Report.Count() > faults || !n.Requires("found a hook without %s; expected name, at, and patterns or url", "name", "at") || n.Describing() {
+	), append(document.Fields(&out,
+		document.Field("headers", func(n document.Node) { out.readHeaders(n) }),
+	), document.Field("label", func(n document.Node) { n.Label("a label", &label) }))...)...) || n.Report.Count() > faults || !n.Requires("found a hook without %s; expected name, at, and patterns or url", "name", "at") || n.Describing() {
 		return h
 	}
 	switch {
@@ -180,10 +168,10 @@ func readHookPatterns(n document.Node, into *[]*hook.Pattern) {
 
 // callout is a callout that is being read.
 type callout struct {
-	hook.Callout
-	address string
-	headers map[string]secret.Ref
-	key     secret.Ref
+	hook.Callout `key:""`
+	Address      string                `key:"url" of:"the URL that is asked" form:"url"`
+	Headers      map[string]secret.Ref `key:"headers"`
+	Key          secret.Ref            `key:"key" of:"the key that requests are signed with"`
 }
 
 // ownHeaders are those that requests have anyway.
@@ -195,23 +183,23 @@ func (c *callout) readHeaders(n document.Node) {
 		var place secret.Ref
 		secret.Decode(value, "the value of a header", &place)
 		name := http.CanonicalHeaderKey(key.Value)
-		_, twice := c.headers[name]
+		_, twice := c.Headers[name]
 		if !ascii.IsToken(key.Value) || slices.Contains(ownHeaders, name) || twice {
 			key.Fail("found the header %s; expected the name of a header that requests do not have already", key.Excerpt())
 			return
 		}
-		c.headers[name] = place
+		c.Headers[name] = place
 	})
 }
 
 // read checks the callout, and gives it to its hook.
 func (c *callout) read(n document.Node, h *hook.Hook) {
 	faults := n.Report.Count()
-	reportRun(n, "hook", "hook", tool.Run{Type: "http", URL: c.address, Addresses: c.Addresses})
+	reportRun(n, "hook", "hook", tool.Run{Type: "http", URL: c.Address, Addresses: c.Addresses})
 	if n.Report.Count() > faults {
 		return
 	}
-	target, err := url.Parse(c.address)
+	target, err := url.Parse(c.Address)
 	if err != nil {
 		return // it was parsed before
 	}
@@ -219,7 +207,7 @@ func (c *callout) read(n document.Node, h *hook.Hook) {
 		n.At("/url").Warn("the hook is asked without TLS: anyone on the way can read the arguments and results that it is asked about")
 	}
 	c.URL = target
-	headers, key := c.headers, c.key
+	headers, key := c.Headers, c.Key
 	c.Header = func(id string, at time.Time, body []byte) (http.Header, error) {
 		return calloutHeader(headers, key, id, at, body)
 	}

@@ -20,7 +20,7 @@ type Notify struct {
 	Key         secret.Ref
 	PreviousKey secret.Ref
 	// Addresses are those that may be connected to; empty: public ones.
-	Addresses []string
+	Addresses []string `key:"addresses" of:"addresses or prefixes" form:"address"`
 }
 
 // Equal reports whether two endpoints are the same; nil is none.
@@ -69,11 +69,10 @@ func readNotify(n document.Node) *Notify {
 			}
 		})
 	}
-	if !n.Object(
+	if !n.Object(append([]document.FieldReader{
 		document.Text("url", "where notices are sent", &address).Matching(document.URLPattern),
 		key("key", &into.Key), key("previous_key", &into.PreviousKey),
-		document.Texts("addresses", "addresses or prefixes", &into.Addresses).Matching(document.AddressPattern),
-	) || n.Report.Count() > faults || !n.Requires("found notify without %s; expected url and key", "url", "key") {
+	}, document.Fields(into)...)...) || n.Report.Count() > faults || !n.Requires("found notify without %s; expected url and key", "url", "key") {
 		return nil
 	}
 	if into.Key == into.PreviousKey {

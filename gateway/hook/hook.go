@@ -41,26 +41,27 @@ const (
 
 // Hook is one hook of a configuration. It has patterns, or a callout. It is immutable.
 type Hook struct {
-	Name string
-	At   []Point
+	Name string  `key:"name" of:"the hook's name" form:"label"`
+	At   []Point `key:"at"`
 	// Tools and Agents are for whom it is: names, NAME.* for everything below a name, or *. Empty
 	// is for all.
-	Tools, Agents []string
-	Patterns      []*Pattern
-	OnMatch       Action // of patterns
-	Callout       *Callout
+	Tools    []string   `key:"tools"`
+	Agents   []string   `key:"agents"`
+	Patterns []*Pattern `key:"patterns"`
+	OnMatch  Action     `key:"on_match" of:"what a match does" words:"deny redact label"` // of patterns
+	Callout  *Callout
 	// Labels are those that a match adds to the thread (Label), or that the callout may name.
-	Labels []string
+	Labels []string `key:"labels"`
 	// MaxBytes bounds the value that it sees. A longer one is denied.
-	MaxBytes int
+	MaxBytes int `key:"max_bytes" of:"the longest value that the hook reads, in bytes" range:"1..67108864"`
 }
 
 // Callout is a program of the operator that is asked by HTTP.
 type Callout struct {
 	URL *url.URL // may hold a secret
 	// Addresses are those that may be connected to; empty: public ones.
-	Addresses []string
-	Timeout   time.Duration
+	Addresses []string      `key:"addresses" of:"addresses or prefixes" form:"address"`
+	Timeout   time.Duration `key:"timeout" of:"how long an answer may take" range:"10ms..30s"`
 	// Header makes the header of a request at that time: credentials and signatures. Its error
 	// holds no secret.
 	Header func(id string, at time.Time, body []byte) (http.Header, error)
