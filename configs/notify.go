@@ -54,7 +54,10 @@ func (n *Notify) Keys() ([]webhook.Key, error) {
 
 // readNotify reads the endpoint of notices; nil if it is not valid.
 func readNotify(n document.Node) *Notify {
-	into, address := &Notify{}, ""
+	into := &Notify{}
+	var to struct {
+		URL string `key:"url" of:"where notices are sent" form:"url"`
+	}
 	faults := n.Report.Count()
 	key := func(name string, into *secret.Ref) document.FieldReader {
 		return document.Field(name, func(n document.Node) {
@@ -69,21 +72,18 @@ func readNotify(n document.Node) *Notify {
 			}
 		})
 	}
-	if !n.Object(append([]document.FieldReader{
-		document.Text("url", "where notices are sent", &address).Matching(document.URLPattern),
-		key("key", &into.Key), key("previous_key", &into.PreviousKey),
-	}, document.Fields(into)...)...) || n.Report.Count() > faults || !n.Requires("found notify without %s; expected url and key", "url", "key") {
+	if !n.Object(append(append(document.Fields(&to), key("key", &into.Key), key("previous_key", &into.PreviousKey)), document.Fields(into)...)...) || n.Report.Count() > faults || !n.Requires("found notify without %s; expected url and key", "url", "key") {
 		return nil
 	}
 	if into.Key == into.PreviousKey {
 		n.At("/previous_key").Fail("found the place of key; expected that of the key before")
 	}
-	reportRun(n, "notify", "notify", tool.Run{Type: "http", URL: address, Addresses: into.Addresses})
+	reportRun(n, "notify", "notify", tool.Run{Type: "http", URL: to.URL, Addresses: into.Addresses})
 	if n.Report.Count() > faults {
 		return nil
 	}
 	var err error
-	if into.URL, err = url.Parse(address); err != nil {
+	if into.URL, err = url.Parse(to.URL); err != nil {
 		return nil // it was parsed before
 	}
 	if into.URL.Scheme == "http" && !netx.IsLoopbackHost(into.URL.Hostname()) {

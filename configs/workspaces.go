@@ -36,8 +36,7 @@ const placePattern = `^[^/*]+$`
 
 func readProject(n document.Node, base string) policy.Project {
 	var p policy.Project
-	n.Object(
-		document.Texts("agents", "agents", &p.Agents).Matching(`^[^ *]([^*]*[^ *])?$`).Unique(),
+	n.Object(document.Fields(&p,
 		document.Field("roots", func(n document.Node) {
 			n.List("folders", func(_ int, item document.Node) {
 				var root string
@@ -52,7 +51,6 @@ func readProject(n document.Node, base string) policy.Project {
 			})
 			n.Unique()
 		}),
-		document.Texts("hosts", "hosts", &p.Hosts).Matching(`^(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$|^[0-9a-fA-F.]*:[0-9a-fA-F:.]+$`).Unique(),
 		document.Field("resources", func(n document.Node) {
 			p.Resources = map[string][]string{}
 			n.Members("resources", func(key, value document.Node) {
@@ -68,6 +66,6 @@ func readProject(n document.Node, base string) policy.Project {
 				p.Resources[key.Value] = allowed
 			})
 		}),
-	)
+	)...)
 	return p
 }

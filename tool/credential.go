@@ -39,14 +39,14 @@ type Credential struct {
 
 // OAuth says where and how tokens are fetched.
 type OAuth struct {
-	TokenURL   string
-	ClientID   string // or a reference to it
-	Scopes     []string
-	Parameters map[string]string // of the request, beside those of the grant
-	InBody     bool              // the client's id and secret are sent in the body, not in the header
-	CAFile     string            // a reference to certificates for the token URL; empty: the system's
-	Addresses  []string          // that may be connected to; empty is public ones only
-	Timeout    time.Duration     // of one fetch; 0 is 10 s
+	TokenURL   string            `key:"token_url" of:"where tokens are fetched" form:"url"`
+	ClientID   string            `key:"client_id"` // or a reference to it
+	Scopes     []string          `key:"scopes" of:"scopes" pattern:"^[!#-\\[\\]-~]+$"`
+	Parameters map[string]string `key:"parameters"`                                                                   // of the request, beside those of the grant
+	InBody     bool              `key:"client_auth" of:"how the client's id and secret are sent" words:"header body"` // rather than in the header
+	CAFile     string            `key:"ca_file"`                                                                      // a reference to certificates for the token URL; empty: the system's
+	Addresses  []string          `key:"addresses" of:"addresses or prefixes" form:"address"`                          // empty is public ones only
+	Timeout    time.Duration     `key:"timeout" of:"how long fetching a token may take"`                              // 0 is 10 s
 
 	// Of exchange alone:
 	Grant       string        // one of the grants

@@ -21,11 +21,6 @@ func Texts(key, of string, into *[]string) FieldReader {
 	return Field(key, func(n Node) { n.Texts(of, into) })
 }
 
-// Bool is the field of a boolean.
-func Bool(key, of string, into *bool) FieldReader {
-	return Field(key, func(n Node) { n.Bool(of, into) })
-}
-
 // Duration is the field of a Go duration above zero.
 func Duration(key, of string, into *time.Duration) FieldReader {
 	return Field(key, func(n Node) { n.Duration(of, into) })

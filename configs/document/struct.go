@@ -152,15 +152,12 @@ func (n Node) readJSON(of string, into *json.RawMessage) {
 	}
 }
 
-// URLPattern and AddressPattern are what is checked elsewhere of a URL, and of an address or a
-// prefix, as far as a schema says it.
-const (
-	URLPattern     = `^https?://[^#]+$`
-	AddressPattern = `^[0-9a-fA-F.:]+(/[0-9]{1,3})?$`
-)
-
-// forms are the patterns that have a name in tags.
-var forms = map[string]string{"url": URLPattern, "address": AddressPattern}
+// forms are the patterns that have a name in tags: what is checked elsewhere, as far as a schema
+// says it.
+var forms = map[string]string{
+	"url":     `^https?://[^#]+$`,
+	"address": `^[0-9a-fA-F.:]+(/[0-9]{1,3})?$`, // or a prefix
+}
 
 func spanBound(text string) time.Duration {
 	d, err := parseSpan(text)

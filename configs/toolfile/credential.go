@@ -92,16 +92,8 @@ func basicFields(c *tool.Credential) []document.FieldReader {
 func oauthFields(c *tool.Credential) []document.FieldReader {
 	o := c.OAuth
 	var audience string
-	return []document.FieldReader{
-		document.Text("token_url", "where tokens are fetched", &o.TokenURL).Matching(document.URLPattern),
+	return append(document.Fields(o,
 		nameOrReference("client_id", "the id of the client, or its place", &o.ClientID),
-		reference("client_secret", "the secret of the client", &c.Secret),
-		document.Texts("scopes", "scopes", &o.Scopes).Matching(`^[!#-\[\]-~]+$`),
-		document.Field("audience", func(n document.Node) {
-			if n.Text("whom the token is for", &audience) {
-				addParameter(n, o, "audience", audience)
-			}
-		}),
 		document.Field("parameters", func(n document.Node) {
 			n.Members("parameters of the request for a token", func(key, value document.Node) {
 				var text string
@@ -110,20 +102,20 @@ func oauthFields(c *tool.Credential) []document.FieldReader {
 				}
 			})
 		}),
-		document.Field("client_auth", func(n document.Node) {
-			var how string
-			document.ReadChoice(n, "how the client's id and secret are sent", &how, "header", "body")
-			o.InBody = how == "body"
-		}),
 		document.Field("ca_file", func(n document.Node) {
 			var path string
 			if n.Text("a file of certificates", &path) {
 				o.CAFile = "file:" + n.ResolvePath(path)
 			}
 		}),
-		document.Texts("addresses", "addresses or prefixes", &o.Addresses).Matching(document.AddressPattern),
-		document.Duration("timeout", "how long fetching a token may take", &o.Timeout),
-	}
+	),
+		reference("client_secret", "the secret of the client", &c.Secret),
+		document.Field("audience", func(n document.Node) {
+			if n.Text("whom the token is for", &audience) {
+				addParameter(n, o, "audience", audience)
+			}
+		}),
+	)
 }
 
 func addParameter(n document.Node, o *tool.OAuth, name, value string) {
