@@ -114,7 +114,7 @@ func TestPermissionWithoutTheOption(t *testing.T) {
 		got := x.must(x.agent, wire.MethodRequestPermission, `{"sessionId":"s1","toolCall":{"toolCallId":"`+kind+`","title":"t","kind":"`+kind+`"},`+
 			`"options":[{"optionId":"a","name":"Always","kind":"allow_always"},{"optionId":"n","name":"Never","kind":"reject_always"}]}`)
 		if !strings.HasPrefix(got, `{"outcome":{"outcome":"cancelled"}`) || !strings.Contains(got, code) {
-			t.Errorf("%s: %s", kind, got)
+			t.Fatalf("%s: %s", kind, got)
 		}
 	}
 	// A call that was allowed, and whose agent was not told so, has not been allowed.
