@@ -17,6 +17,7 @@ import (
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/history"
+	"github.com/callgate/callgate/internal/testkit/detector"
 	"github.com/callgate/callgate/internal/testkit/facetest"
 	"github.com/callgate/callgate/ratelimit"
 	"github.com/callgate/callgate/refusal"
@@ -938,6 +939,7 @@ func (m *machine) search(scene, shortcut string, most int) (states, orders int, 
 
 // TestEveryTurn searches all orders with -search, else those of the first states of each scene.
 func TestEveryTurn(t *testing.T) {
+	detector.OneGoroutine(t) // the goroutines of an order run in turn
 	for scene, s := range scenes {
 		t.Run(scene, func(t *testing.T) {
 			t.Parallel()

@@ -200,7 +200,8 @@ type deployment struct {
 	rules  []rule
 	config func(redis string) *configs.Config
 	gates  []*gate
-	now    atomic.Int64 // of the ledger, where it is not the machine's
+	timed  bool // the ledger is in memory, and has the time of now
+	now    atomic.Int64
 	count  atomic.Int64 // a clock that counts
 	mu     sync.Mutex
 	ways   []way
@@ -326,7 +327,7 @@ func (w *deployment) end(answer int) {
 }
 
 func (w *deployment) clock() time.Time {
-	if w.gates[0].dir != "" {
+	if !w.timed {
 		return time.Time{}
 	}
 	return time.Unix(0, w.now.Load())
@@ -485,6 +486,7 @@ func run(t *testing.T, kept string, redis string, rules []rule, rounds []round) 
 	}
 	switch kept {
 	case "clock":
+		w.timed = true
 		w.gates = []*gate{w.open("", "")}
 	case "file":
 		w.gates = []*gate{w.open(t.TempDir(), "")}
