@@ -29,6 +29,7 @@ type recording struct {
 // TestRecordedStreams assembles recorded streams of many providers, for every
 // way of cutting the bytes in two, and for others in more.
 func TestRecordedStreams(t *testing.T) {
+	detector.OneGoroutine(t) // TestStreamsShareNothing reads several at a time
 	read := 0
 	for _, r := range corpora.Lines[recording](t, corpora.Path(t, "sse_streams", "index.jsonl")) {
 		if r.Style != "openai-chat" {
