@@ -17,8 +17,9 @@ const module = "github.com/callgate/callgate/"
 // layers and those of its own folder, so the folders of one layer do not know each other.
 var layers = [][]string{
 	{"refusal", "internal"},
-	{"tool", "parser", "wrapper", "store/approval", "gateway/hook/window", "history"},
-	{"internal/rawjson", "internal/jsonrpc", "internal/cli", "internal/program", "internal/refuse", "internal/acp"},
+	{"tool", "parser", "wrapper", "gateway/hook/window", "history"},
+	{"internal/rawjson"},
+	{"internal/jsonrpc", "internal/cli", "internal/program", "internal/refuse", "internal/sse", "internal/acp"},
 	{"internal/outbound", "configs/document"},
 	{"gateway/hook", "registry", "policy", "identity", "telemetry", "store", "ratelimit", "engine", "upstream"},
 	{"audit", "gateway/elicitation"},
@@ -41,7 +42,7 @@ var confined = map[string][]string{
 	"github.com/cenkalti/backoff":         {"app/notices", "audit", "engine/mcp", "gateway/journal", "internal/outbound", "ratelimit/redislimit", "telemetry", "upstream"},
 	"github.com/gin-gonic/gin":            {"gateway/server", "gateway/faces", "gateway/runs", "gateway/turns", "cmd/callgate"},
 	"github.com/go-jose/go-jose":          {"identity"},
-	"github.com/go-json-experiment/json":  {"configs/document", "internal/strictjson"},
+	"github.com/go-json-experiment/json":  {"configs/document", "internal/rawjson"},
 	"github.com/golang-jwt/jwt":           {"identity"},
 	"github.com/kaptinlin/jsonschema":     {"registry/schema"},
 	"github.com/prometheus/client_golang": {"telemetry"},

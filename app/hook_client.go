@@ -10,7 +10,6 @@ import (
 	"github.com/callgate/callgate/gateway/hook"
 	"github.com/callgate/callgate/internal/outbound"
 	"github.com/callgate/callgate/internal/rawjson"
-	"github.com/callgate/callgate/internal/strictjson"
 )
 
 const (
@@ -61,7 +60,7 @@ var errHookAnswer = errors.New("it answers something else than a verdict")
 
 // readHookAnswer reads an answer strictly.
 func readHookAnswer(body []byte) (hook.Answer, error) {
-	members, err := strictjson.Object(body, maxDepth)
+	members, err := rawjson.ReadMap(body, maxDepth)
 	if err != nil {
 		return hook.Answer{}, errHookAnswer
 	}
@@ -87,16 +86,16 @@ func readHookAnswer(body []byte) (hook.Answer, error) {
 
 // readHookTexts reads a list of at least one text, and at most maxTexts.
 func readHookTexts(raw []byte) (texts []string, ok bool) {
-	list, ok := strictjson.Elements(raw)
-	if !ok || len(list) == 0 || len(list) > maxTexts {
+	list, ok := rawjson.Elements(raw)
+	if !ok {
 		return nil, false
 	}
-	for _, element := range list {
+	for i, element := range list {
 		text, isText := rawjson.String(element)
-		if !isText {
+		if !isText || i == maxTexts {
 			return nil, false
 		}
 		texts = append(texts, text)
 	}
-	return texts, true
+	return texts, texts != nil
 }

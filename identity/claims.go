@@ -10,7 +10,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
-	"github.com/callgate/callgate/internal/strictjson"
+	"github.com/callgate/callgate/internal/rawjson"
 )
 
 // maxNames bounds the agents and the projects of one token.
@@ -79,17 +79,17 @@ func (c claims) GetAudience() (jwt.ClaimStrings, error) {
 
 // jsonStrings reads a list of at most maxNames strings.
 func jsonStrings(raw json.RawMessage) ([]string, bool) {
-	elements, ok := strictjson.Elements(raw)
-	if !ok || len(elements) > maxNames {
+	elements, ok := rawjson.Elements(raw)
+	if !ok {
 		return nil, false
 	}
-	list := make([]string, len(elements))
+	list := []string{}
 	for i, element := range elements {
 		s, ok := jsonString(element)
-		if !ok {
+		if !ok || i == maxNames {
 			return nil, false
 		}
-		list[i] = s
+		list = append(list, s)
 	}
 	return list, true
 }

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/callgate/callgate/internal/ascii"
-	"github.com/callgate/callgate/internal/strictjson"
+	"github.com/callgate/callgate/internal/rawjson"
 )
 
 // maxDepth bounds the nesting of a header, of claims and of a key set.
@@ -30,11 +30,11 @@ var (
 // which decoding into a struct would not do. A lone surrogate is accepted where nothing is
 // read: a claim may quote what a user wrote.
 func decodeObject(data []byte) (map[string]json.RawMessage, error) {
-	members, err := strictjson.ObjectAllowingLoneSurrogates(data, maxDepth)
+	members, err := rawjson.ReadMapAllowingLoneSurrogates(data, maxDepth)
 	switch {
-	case errors.Is(err, strictjson.ErrDuplicate):
+	case errors.Is(err, rawjson.ErrDuplicate):
 		return nil, errDuplicate
-	case errors.Is(err, strictjson.ErrDepth):
+	case errors.Is(err, rawjson.ErrDepth):
 		return nil, errDeep
 	case err != nil:
 		return nil, errNotJSON

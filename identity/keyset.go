@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
-	"github.com/callgate/callgate/internal/strictjson"
+	"github.com/callgate/callgate/internal/rawjson"
 )
 
 // maxKeys bounds the keys of an issuer.
@@ -32,16 +32,16 @@ func parseKeys(document []byte) (*keySet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the key set is %w", err)
 	}
-	list, ok := strictjson.Elements(members["keys"])
+	list, ok := rawjson.Elements(members["keys"])
 	if !ok {
 		return nil, errors.New(`the key set has no list "keys"`)
 	}
-	if len(list) > maxKeys {
-		return nil, fmt.Errorf("the key set has %d keys; expected at most %d", len(list), maxKeys)
-	}
 	set := &keySet{}
 	for i, raw := range list {
-		jwk, ok := strictjson.Members(raw)
+		if i == maxKeys {
+			return nil, fmt.Errorf("the key set has more than %d keys", maxKeys)
+		}
+		jwk, ok := rawjson.Map(raw)
 		if !ok {
 			return nil, fmt.Errorf("the key set: key %d is not an object", i+1)
 		}

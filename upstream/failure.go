@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/callgate/callgate/internal/strictjson"
+	"github.com/callgate/callgate/internal/rawjson"
 )
 
 // Bounds of an error object: in bytes, and how deep it nests.
@@ -34,7 +34,7 @@ func ReadFailure(raw []byte) Failure {
 	)
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
-	if strictjson.Check(raw, maxErrorDepth) != nil || d.Decode(&body) != nil {
+	if rawjson.Check(raw, maxErrorDepth) != nil || d.Decode(&body) != nil {
 		return f
 	}
 	f.Message = f.read(body)

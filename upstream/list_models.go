@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/internal/safe"
-	"github.com/callgate/callgate/internal/strictjson"
 )
 
 // ListedModel is a model that an upstream says it has.
@@ -57,10 +55,10 @@ const anthropicVersion = "2023-06-01"
 
 // readModels reads {"data":[{"id":…}, …]} with other members beside.
 func readModels(raw []byte) (models []ListedModel, _ error) {
-	if err := strictjson.Check(raw, maxListDepth); err != nil {
+	if err := rawjson.Check(raw, maxListDepth); err != nil {
 		return nil, err
 	}
-	answer, _ := rawjson.Members(bytes.TrimLeft(raw, " \t\r\n"))
+	answer, _ := rawjson.Members(raw)
 	list, ok := rawjson.Elements(answer.Get("data"))
 	if !ok {
 		return nil, errors.New("an answer without \"data\"")

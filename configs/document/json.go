@@ -12,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"go.yaml.in/yaml/v4"
 
-	"github.com/callgate/callgate/internal/strictjson"
+	"github.com/callgate/callgate/internal/rawjson"
 )
 
 // ReadJSON reads one strict JSON value into the same tree as ReadYAML, with the
@@ -167,7 +167,7 @@ func (n Node) appendJSON(b []byte) (_ []byte, ok bool) {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = append(strictjson.AppendEscaped(b, n.Content[i].Value), ':')
+			b = append(rawjson.AppendEscaped(b, n.Content[i].Value), ':')
 			part(n.Content[i+1])
 		}
 		return append(b, '}'), ok
@@ -183,7 +183,7 @@ func (n Node) appendJSON(b []byte) (_ []byte, ok bool) {
 	}
 	switch n.ShortTag() {
 	case "!!str", "!!timestamp":
-		return strictjson.AppendEscaped(b, n.Value), true
+		return rawjson.AppendEscaped(b, n.Value), true
 	case "!!int", "!!float":
 		if !jsonNumber.MatchString(n.Value) {
 			return b, n.Fail("found %s; expected a number as JSON writes it, or a string in quotes", n.Describe())

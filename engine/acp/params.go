@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/callgate/callgate/internal/acp/wire"
-	"github.com/callgate/callgate/internal/strictjson"
+	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/tool"
 )
 
@@ -19,7 +19,7 @@ const anySession = `"session"`
 // paramsOf returns the arguments of a call as parameters of its method. Whether they fit is
 // judged by their reader.
 func paramsOf(call tool.Call) (json.RawMessage, error) {
-	members, ok := strictjson.Members(call.Arguments)
+	members, ok := rawjson.Map(call.Arguments)
 	if !ok {
 		return nil, errors.New("expected an object")
 	}
@@ -68,7 +68,7 @@ func listEnv(members map[string]json.RawMessage) error {
 	if !given {
 		return nil
 	}
-	variables, ok := strictjson.Members(raw)
+	variables, ok := rawjson.Map(raw)
 	if !ok {
 		return errors.New("/env: expected an object")
 	}

@@ -7,8 +7,8 @@ import (
 	"net/url"
 
 	"github.com/callgate/callgate/internal/outbound"
+	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/internal/refuse"
-	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
@@ -33,7 +33,7 @@ func newRequestTemplate(target *url.URL, call tool.Call) (requestTemplate, *refu
 	if call.Run.Method == "" {
 		return requestTemplate{method: http.MethodPost, target: target, body: call.Arguments}, nil
 	}
-	arguments, err := strictjson.Object(call.Arguments, strictjson.AnyDepth)
+	arguments, err := rawjson.ReadMap(call.Arguments, rawjson.AnyDepth)
 	if err != nil {
 		return requestTemplate{}, refuse.Internal("the arguments that were judged are no JSON object")
 	}

@@ -6,8 +6,8 @@ import (
 	"strconv"
 
 	"github.com/callgate/callgate/internal/jsonrpc"
+	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/internal/refuse"
-	"github.com/callgate/callgate/internal/strictjson"
 )
 
 const (
@@ -78,10 +78,10 @@ func (m *message) answers(id int64) bool {
 // checkStrict returns an error unless the bytes are one JSON value in valid UTF-8, in which no
 // object has a name twice.
 func checkStrict(b []byte) error {
-	switch err := strictjson.Check(b, maxDepth); {
+	switch err := rawjson.Check(b, maxDepth); {
 	case err == nil:
 		return nil
-	case errors.Is(err, strictjson.ErrDepth):
+	case errors.Is(err, rawjson.ErrDepth):
 		return errTooDeep
 	}
 	return errNotJSON
@@ -89,10 +89,18 @@ func checkStrict(b []byte) error {
 
 // object returns the members of an object that was read strictly, by their exact
 // names.
-func object(b json.RawMessage) (map[string]json.RawMessage, bool) { return strictjson.Members(b) }
+func object(b json.RawMessage) (map[string]json.RawMessage, bool) { return rawjson.Map(b) }
 
 // array returns the elements of an array that was read strictly.
-func array(b json.RawMessage) ([]json.RawMessage, bool) { return strictjson.Elements(b) }
+func array(b json.RawMessage) (elements []json.RawMessage, ok bool) {
+	list, ok := rawjson.Elements(b)
+	if ok {
+		for _, element := range list {
+			elements = append(elements, element)
+		}
+	}
+	return elements, ok
+}
 
 // optionalString reads a string that may be absent.
 func optionalString(b json.RawMessage, into *string) bool {

@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/internal/outbound"
+	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/internal/refuse"
-	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/tool"
 )
@@ -52,7 +52,7 @@ func readDefinitions(body []byte) ([]tool.Definition, error) {
 	if _, err := parser.ReadValue(body, maxListDepth); err != nil {
 		return nil, fmt.Errorf("its list of tools is not strict JSON: %w", err)
 	}
-	object, err := strictjson.Object(body, strictjson.AnyDepth)
+	object, err := rawjson.ReadMap(body, rawjson.AnyDepth)
 	if err != nil {
 		return nil, refuse.Reason("its list of tools is no object")
 	}
@@ -108,7 +108,7 @@ func (o *Client) get(ctx context.Context, target *url.URL, credential *tool.Cred
 
 // readDefinition reads one definition, whose JSON is strict already.
 func readDefinition(item json.RawMessage) (d tool.Definition, id string, err error) {
-	raw, err := strictjson.Object(item, strictjson.AnyDepth)
+	raw, err := rawjson.ReadMap(item, rawjson.AnyDepth)
 	if err != nil {
 		return d, "", errors.New("found no object")
 	}

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/internal/outbound"
+	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/internal/refuse"
-	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/internal/weburl"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
@@ -75,7 +75,7 @@ func readOXPResponse(call tool.Call, id string, body []byte) (oxpAnswer, *outbou
 	}
 	raw := json.RawMessage("null")
 	if hasValue {
-		members, err := strictjson.Object(body, strictjson.AnyDepth)
+		members, err := rawjson.ReadMap(body, rawjson.AnyDepth)
 		if err != nil {
 			return wrong("its answer is not strict JSON")
 		}

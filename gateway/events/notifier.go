@@ -3,8 +3,8 @@ package events
 import (
 	"sync"
 
+	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/internal/safe"
-	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/tool"
 )
 
@@ -76,11 +76,11 @@ func (t *Notifier) passText(text string) string {
 	if t.filter == nil || text == "" {
 		return text
 	}
-	left, ok := t.pass(strictjson.AppendQuote(nil, text))
+	left, ok := t.pass(rawjson.AppendQuote(nil, text))
 	if !ok {
 		return ""
 	}
-	passed, err := strictjson.Unquote(left)
+	passed, err := rawjson.Unquote(left)
 	if err != nil {
 		return ""
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/internal/strictjson"
+	"github.com/callgate/callgate/internal/rawjson"
 )
 
 // made is a sample of a secret: it is put together here, so that no file holds a text that a
@@ -285,7 +285,7 @@ func FuzzRedact(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, value []byte) {
-		if !strictjson.Valid(value) {
+		if !rawjson.Valid(value) {
 			return
 		}
 		left, err := find(value, []*Pattern{pattern}, true, 0)

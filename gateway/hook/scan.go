@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/callgate/callgate/internal/strictjson"
+	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -147,7 +147,7 @@ func edit(value []byte, at *places, change func(part) (string, error)) ([]byte, 
 		if err != nil || p.fixed || to == p.text {
 			return err
 		}
-		out = strictjson.AppendQuote(append(out, value[copied:p.start]...), to)
+		out = rawjson.AppendQuote(append(out, value[copied:p.start]...), to)
 		copied = p.end
 		return nil
 	})

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/callgate/callgate/gateway/hook/window"
-	"github.com/callgate/callgate/internal/strictjson"
+	"github.com/callgate/callgate/internal/rawjson"
 )
 
 // Texts is a text of a model that comes in pieces, on its way through the hooks at Text. The pieces
@@ -144,7 +144,7 @@ func (t *Texts) observe(f *filter, verdict string) {
 func (f *filter) write(pieces []window.Piece) (out []window.Piece, _ *Denial) {
 	for _, p := range pieces {
 		// The length as a JSON text is what the hook's bound is of.
-		if f.length += len(strictjson.AppendQuote(nil, p.Text)) - len(`""`); f.length > f.hook.MaxBytes {
+		if f.length += len(rawjson.AppendQuote(nil, p.Text)) - len(`""`); f.length > f.hook.MaxBytes {
 			return nil, tooLong(f.hook)
 		}
 		if !f.begun {
@@ -227,11 +227,11 @@ func (f *filter) runWhole(ctx context.Context, t *Texts) ([]window.Piece, *Denia
 	if !utf8.Valid(text) {
 		return nil, failed(errors.New("the text is no UTF-8"))
 	}
-	left, _, denied := t.runner.runOne(ctx, f.hook, t.question, strictjson.AppendQuote(nil, text))
+	left, _, denied := t.runner.runOne(ctx, f.hook, t.question, rawjson.AppendQuote(nil, text))
 	if denied != nil {
 		return nil, denied
 	}
-	unquoted, err := strictjson.Unquote(left)
+	unquoted, err := rawjson.Unquote(left)
 	switch {
 	case err != nil:
 		return nil, failed(err)

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway/hook/window"
-	"github.com/callgate/callgate/internal/strictjson"
+	"github.com/callgate/callgate/internal/rawjson"
 )
 
 // textSet is a set of hooks at texts.
@@ -44,11 +44,11 @@ func streamed(r Runner, s *Set, pieces []string, seen func(read, out string)) (o
 
 // whole is what hooks leave of a text that does not come in pieces.
 func whole(r Runner, s *Set, text string) (string, *Denial) {
-	o := r.Run(context.Background(), s, Question{At: Text, Agent: "Analyst"}, strictjson.AppendQuote(nil, text))
+	o := r.Run(context.Background(), s, Question{At: Text, Agent: "Analyst"}, rawjson.AppendQuote(nil, text))
 	if o.Denied != nil {
 		return "", o.Denied
 	}
-	left, err := strictjson.Unquote(o.Value)
+	left, err := rawjson.Unquote(o.Value)
 	if err != nil {
 		panic(err)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/callgate/callgate/gateway/hook"
 	"github.com/callgate/callgate/gateway/refuse"
-	"github.com/callgate/callgate/internal/strictjson"
+	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
@@ -68,14 +68,14 @@ func (r *Results) Result(ctx context.Context, output tool.Result) (tool.Result, 
 	}
 	value := output.Body
 	if !output.JSON {
-		value = strictjson.AppendQuote(nil, output.Body)
+		value = rawjson.AppendQuote(nil, output.Body)
 	}
 	left, err := r.value(ctx, value)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	if !output.JSON {
-		if left, err = strictjson.Unquote(left); err != nil {
+		if left, err = rawjson.Unquote(left); err != nil {
 			return tool.Result{}, refuse.AfterDispatch(refusal.Wrap, err)
 		}
 	}
@@ -106,11 +106,11 @@ func (r *Results) Text(ctx context.Context, text string) (string, error) {
 	if r == nil {
 		return text, nil
 	}
-	left, err := r.value(ctx, strictjson.AppendQuote(nil, text))
+	left, err := r.value(ctx, rawjson.AppendQuote(nil, text))
 	if err != nil {
 		return "", err
 	}
-	unquoted, err := strictjson.Unquote(left)
+	unquoted, err := rawjson.Unquote(left)
 	if err != nil {
 		return "", refuse.AfterDispatch(refusal.Wrap, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/callgate/callgate/internal/rawjson"
+	"github.com/callgate/callgate/parser"
 )
 
 // ReadBody reads the body of a request: an object, and the model that it names. Its error is a
@@ -11,7 +12,7 @@ import (
 func ReadBody(body []byte) (members rawjson.Object, model string, _ error) {
 	o, err := rawjson.Read(body)
 	switch {
-	case errors.Is(err, rawjson.ErrNoObject):
+	case errors.Is(err, parser.ErrNoObject):
 		return nil, "", Bad("", "The body must be a JSON object.")
 	case err != nil:
 		return nil, "", Bad("", "The body is not a request: %v.", err)

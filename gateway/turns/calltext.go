@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/internal/rawjson"
-	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -81,12 +80,12 @@ func (r *Run) callStart() string {
 	if !r.StatesAgent() {
 		return promptCall
 	}
-	return string(strictjson.AppendQuote([]byte(`{"agent":`), r.Admission.Subject().Agent)) + "," + promptCall[1:]
+	return string(rawjson.AppendQuote([]byte(`{"agent":`), r.Admission.Subject().Agent)) + "," + promptCall[1:]
 }
 
 // CallText is a call in the call language.
 func (r *Run) CallText(name string, arguments []byte) []byte {
-	b := append(strictjson.AppendQuote([]byte(r.callStart()+`"name":`), name), `,"arguments":`...)
+	b := append(rawjson.AppendQuote([]byte(r.callStart()+`"name":`), name), `,"arguments":`...)
 	return append(append(b, arguments...), "}}"...)
 }
 

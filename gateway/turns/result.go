@@ -106,7 +106,7 @@ func (r *Run) WrapBrought(ctx context.Context, name, text string) (string, error
 // as one line of JSON. A text that is JSON is the output itself. The error is a *refusal.Error.
 func WrapResult(name, text string) (string, error) {
 	wrap := func() (wrapper.ToolResult, error) { return wrapper.Text(name, text) }
-	if raw := []byte(text); rawjson.Valid(raw) {
+	if raw := []byte(text); rawjson.Readable(raw) {
 		wrap = func() (wrapper.ToolResult, error) { return wrapper.Result(name, raw) }
 	}
 	result, err := wrap()

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/callgate/callgate/internal/strictjson"
+	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -33,7 +33,7 @@ func ParseID(checked json.RawMessage) (ID, bool) {
 	}
 	switch c := checked[0]; {
 	case c == '"':
-		text, err := strictjson.Unquote(checked)
+		text, err := rawjson.Unquote(checked)
 		if err != nil || len(text) > maxID {
 			return ID{}, false
 		}
@@ -50,7 +50,7 @@ func ParseID(checked json.RawMessage) (ID, bool) {
 
 // quoted returns a text as a string of JSON in which nothing hides.
 func quoted(text string) string {
-	return string(wrapper.Escape(strictjson.AppendQuote(nil, text)))
+	return string(wrapper.Escape(rawjson.AppendQuote(nil, text)))
 }
 
 // IsZero reports whether there is no id.
@@ -67,7 +67,7 @@ func (id ID) Text() (string, bool) {
 	if id.number || id.IsZero() {
 		return "", false
 	}
-	text, err := strictjson.Unquote([]byte(id.text))
+	text, err := rawjson.Unquote([]byte(id.text))
 	return string(text), err == nil
 }
 

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"strconv"
 
-	"github.com/callgate/callgate/internal/strictjson"
+	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/parser"
 )
 
@@ -57,8 +57,8 @@ func ReadExcept(line []byte, path ...string) (*Message, *Error) {
 		return m, Errorf(CodeParse, "This is not a message: %v.", err)
 	}
 	var all members
-	if strictjson.EachMember(line, func(name []byte, start, end int) error {
-		all.set(string(name), line[start:end:end])
+	if rawjson.Each(line, func(name, value []byte) error {
+		all.set(string(name), value)
 		return nil
 	}) != nil { // it was checked, so that it is JSON
 		return m, Errorf(CodeRequest, "There must be one JSON-RPC message; batches are not taken.")
@@ -102,7 +102,7 @@ func (m *Message) read(all *members) *Error {
 			return Errorf(CodeRequest, "\"id\" must be a string or a whole number, of at most %d bytes.", maxID)
 		}
 	}
-	if text, _ := stringOf(all.version); text != "2.0" {
+	if text, _ := rawjson.String(all.version); text != "2.0" {
 		return Errorf(CodeRequest, "\"jsonrpc\" must be \"2.0\".")
 	}
 	if all.hasUnknown {
@@ -115,7 +115,7 @@ func (m *Message) read(all *members) *Error {
 		return Errorf(CodeRequest, "\"params\" must be an object.")
 	}
 	m.Params = all.params
-	if m.Method, _ = stringOf(all.method); m.Method == "" {
+	if m.Method, _ = rawjson.String(all.method); m.Method == "" {
 		return Errorf(CodeRequest, "\"method\" must be the name of a method.")
 	}
 	return nil
@@ -142,16 +142,15 @@ var errNoError = errors.New("not an error of JSON-RPC")
 func readError(checked json.RawMessage) *Error {
 	e := &Error{}
 	var code, message bool
-	err := strictjson.EachMember(checked, func(name []byte, start, end int) (err error) {
-		value := checked[start:end:end]
+	err := rawjson.Each(checked, func(name, value []byte) (err error) {
 		switch string(name) {
 		case "code":
 			e.Code, err = strconv.Atoi(string(value))
 			code = true
 		case "message":
-			e.Message, message = stringOf(value)
+			e.Message, message = rawjson.String(value)
 		case "data":
-			e.Data = value
+			e.Data = json.RawMessage(value)
 		default:
 			err = errNoError
 		}
@@ -167,7 +166,7 @@ func readError(checked json.RawMessage) *Error {
 // as far as its beginning says so. As a rule peers write both before anything long.
 func readBeginning(line []byte) *Message {
 	m := &Message{}
-	r := strictjson.NewReader(line)
+	r := rawjson.NewReader(line)
 	if r.Kind() != '{' {
 		return m
 	}
@@ -182,13 +181,4 @@ func readBeginning(line []byte) *Message {
 		return err
 	})
 	return m
-}
-
-// stringOf returns the string that a value is, if it is one.
-func stringOf(checked json.RawMessage) (string, bool) {
-	if len(checked) == 0 || checked[0] != '"' {
-		return "", false
-	}
-	text, err := strictjson.Unquote(checked)
-	return string(text), err == nil
 }

@@ -3,7 +3,6 @@ package rawjson
 import (
 	"bytes"
 
-	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/parser"
 )
 
@@ -14,7 +13,7 @@ func HoldsNoCall(value []byte) bool {
 	if !bytes.ContainsAny(value, marks+`\`) {
 		return true // so is every string in it
 	}
-	return IsProse(value) && strictjson.EveryString(value, IsProse)
+	return IsProse(value) && EveryString(value, IsProse)
 }
 
 // WithoutCalls is what of a JSON value no reader can find a call in: the value itself, of a list the elements that are such;

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/parser"
 )
 
@@ -69,114 +68,36 @@ func (o Object) Bytes() []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(append(strictjson.AppendQuote(b, m.Name), ':'), m.Value...)
+		b = append(append(AppendQuote(b, m.Name), ':'), m.Value...)
 	}
 	return append(b, '}')
 }
 
-// ErrNoObject is the error of Read for another value than an object.
-var ErrNoObject = errors.New("found no object")
-
 // MaxDepth is how deep the reader goes that names a fault. A request itself may
-// nest as deep as strictjson.AnyDepth.
+// nest as deep as AnyDepth.
 const MaxDepth = 500
 
-// Read reads one strict JSON object. Its error says where it is not one.
+// Read reads one strict JSON object. Its error says where it is not one, and is parser.ErrNoObject for
+// another value.
 func Read(raw []byte) (Object, error) {
 	if TooManyMembers(raw) {
 		return nil, fmt.Errorf("there are too many members: more than %d in objects that stand in one another", MaxOpenMembers)
 	}
-	if !strictjson.Valid(raw) {
+	if !Valid(raw) {
 		if fault := parser.CheckValue(raw, MaxDepth); fault != nil {
 			return nil, fault // the same fault, in the usual wording
 		}
 		return nil, errors.New("not strict JSON")
 	}
-	o, ok := Members(raw[parser.SkipSpace(raw, 0):])
+	o, ok := Members(raw)
 	if !ok {
-		return nil, ErrNoObject
+		return nil, parser.ErrNoObject
 	}
 	return o, nil
 }
 
-// String returns the value of a JSON string. It allocates nothing for the words that every request has.
-func String(raw []byte) (string, bool) {
-	if !IsString(raw) {
-		return "", false
-	}
-	s, err := strictjson.Unquote(raw)
-	return word(s), err == nil
-}
-
-// IsString reports whether a value that was read strictly already is a string.
-func IsString(raw []byte) bool { return len(raw) > 0 && raw[0] == '"' }
-
-// word is a text as a string.
-func word(text []byte) string {
-	switch string(text) {
-	case "role":
-		return "role"
-	case "content":
-		return "content"
-	case "type":
-		return "type"
-	case "text":
-		return "text"
-	case "function":
-		return "function"
-	case "name":
-		return "name"
-	case "id":
-		return "id"
-	case "arguments":
-		return "arguments"
-	case "tool_calls":
-		return "tool_calls"
-	case "tool_call_id":
-		return "tool_call_id"
-	case "tool_use_id":
-		return "tool_use_id"
-	case "call_id":
-		return "call_id"
-	case "input":
-		return "input"
-	case "output":
-		return "output"
-	case "model":
-		return "model"
-	case "messages":
-		return "messages"
-	case "stream":
-		return "stream"
-	case "tools":
-		return "tools"
-	case "max_tokens":
-		return "max_tokens"
-	case "temperature":
-		return "temperature"
-	case "parameters":
-		return "parameters"
-	case "description":
-		return "description"
-	case "system":
-		return "system"
-	case "user":
-		return "user"
-	case "assistant":
-		return "assistant"
-	case "tool":
-		return "tool"
-	}
-	return string(text)
-}
-
-// Quote writes a string that is valid UTF-8 as JSON.
-func Quote[text string | []byte](s text) []byte {
-	return strictjson.AppendQuote(make([]byte, 0, len(s)+len(`""`)), s)
-}
-
-// Valid reports whether a text is one strict JSON value within the bounds of Read, whitespace
+// Readable reports whether a text is one strict JSON value within the bounds of Read, whitespace
 // around it aside.
-func Valid(text []byte) bool {
+func Readable(text []byte) bool {
 	return !TooManyMembers(text) && parser.CheckValue(text, MaxDepth) == nil
 }

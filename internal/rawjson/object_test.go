@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/internal/rawjson"
+	"github.com/callgate/callgate/parser"
 )
 
 // TestObject: what is not changed stays byte for byte, and in its place.
@@ -44,7 +45,7 @@ func TestObject(t *testing.T) {
 func TestReadFaults(t *testing.T) {
 	members := func(n int) string { return `{"a":0` + strings.Repeat(`,"":0`, n-1) + `}` }
 	for raw, want := range map[string]string{
-		``: "", `[1]`: rawjson.ErrNoObject.Error(), `{"a":1}{`: "", `{"a":1,"\u0061":2}`: "", "{\"a\":\"\xff\"}": "", `{"a":01}`: "",
+		``: "", `[1]`: parser.ErrNoObject.Error(), `{"a":1}{`: "", `{"a":1,"\u0061":2}`: "", "{\"a\":\"\xff\"}": "", `{"a":01}`: "",
 		strings.Repeat(`{"a":`, rawjson.MaxDepth+1): "",
 		members(rawjson.MaxOpenMembers + 1):         "too many members",
 	} {
@@ -52,10 +53,10 @@ func TestReadFaults(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40q: found %v and %v", raw, o, err)
 		}
-		if errors.Is(err, rawjson.ErrNoObject) != (raw == `[1]`) {
+		if errors.Is(err, parser.ErrNoObject) != (raw == `[1]`) {
 			t.Errorf("%.40q: %v", raw, err)
 		}
-		if raw != `[1]` && rawjson.Valid([]byte(raw)) {
+		if raw != `[1]` && rawjson.Readable([]byte(raw)) {
 			t.Errorf("%.40q is valid", raw)
 		}
 	}

@@ -3,7 +3,7 @@ package sse
 import (
 	"bytes"
 
-	"github.com/callgate/callgate/internal/strictjson"
+	"github.com/callgate/callgate/internal/rawjson"
 )
 
 // Template is the form of a JSON document that was read in full: most events of a stream are the one
@@ -59,7 +59,7 @@ func (t *Template) Match(document []byte) bool {
 		if place.Number {
 			length = numberLength(behind)
 		} else {
-			length = strictjson.LiteralLength(behind)
+			length = rawjson.LiteralLength(behind)
 		}
 		if length == 0 {
 			return false

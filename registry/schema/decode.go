@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/callgate/callgate/internal/decimal"
-	"github.com/callgate/callgate/internal/strictjson"
+	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/registry/internal/lexical"
 )
@@ -30,7 +30,7 @@ func decodeSchema(raw []byte) (any, *Fault) {
 	if !utf8.Valid(raw) {
 		return nil, &Fault{"", "found invalid UTF-8; expected a JSON Schema document in UTF-8"}
 	}
-	d := schemaDecoder{Reader: strictjson.NewReader(raw)}
+	d := schemaDecoder{Reader: rawjson.NewReader(raw)}
 	v, err := d.value(0)
 	if err == nil {
 		err = d.End()
@@ -47,13 +47,13 @@ func decodeFault(err error) *Fault {
 	if errors.As(err, &limit) {
 		return &limit.fault
 	}
-	var syntax *strictjson.Error
+	var syntax *rawjson.Error
 	if errors.As(err, &syntax) {
 		switch syntax.Reason {
-		case strictjson.Duplicate:
+		case rawjson.Duplicate:
 			name := syntax.Pointer[strings.LastIndexByte(syntax.Pointer, '/')+1:]
 			return &Fault{syntax.Pointer, fmt.Sprintf("found the key %s a second time; expected each key once", lexical.Quote(refusal.UnescapePointer(name)))}
-		case strictjson.Surrogate:
+		case rawjson.Surrogate:
 			return &Fault{"", "found a lone surrogate escape; expected whole characters"}
 		}
 	}
@@ -68,7 +68,7 @@ func (e *limitError) Error() string { return e.fault.Message }
 // schemaDecoder reads the values of a document. Its errors are a *limitError, and those of the
 // reader.
 type schemaDecoder struct {
-	*strictjson.Reader
+	*rawjson.Reader
 	pointer      []byte // of the value that is read
 	pointerBytes int    // so far: a long key stands in the pointer of each value below it
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/callgate/callgate/internal/strictjson"
+	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/registry/format"
 )
 
@@ -323,7 +323,7 @@ func (a author) json(b []byte, v any) []byte {
 
 func (a author) quote(b []byte, s string) []byte {
 	if !a.oneIn(6) {
-		return strictjson.AppendQuote(b, s)
+		return rawjson.AppendQuote(b, s)
 	}
 	b = append(b, '"')
 	for _, c := range s {

@@ -16,7 +16,7 @@ import (
 
 	oracle "github.com/santhosh-tekuri/jsonschema/v6"
 
-	"github.com/callgate/callgate/internal/strictjson"
+	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/internal/testkit/corpora"
 )
 
@@ -74,9 +74,9 @@ func TestLargePlainSchema(t *testing.T) {
 // that is wrong, if it is.
 func (e *evaluators) compare(raw []byte) (accepted bool, wrong string) {
 	accepted = e.AcceptsJSON(raw)
-	if err := strictjson.Check(raw, 1000); err != nil {
-		var syntax *strictjson.Error
-		if accepted && !(errors.As(err, &syntax) && syntax.Reason == strictjson.Duplicate) {
+	if err := rawjson.Check(raw, 1000); err != nil {
+		var syntax *rawjson.Error
+		if accepted && !(errors.As(err, &syntax) && syntax.Reason == rawjson.Duplicate) {
 			return accepted, "the program accepts what is not strict JSON"
 		}
 		return accepted, ""

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/callgate/callgate/internal/strictjson"
+	"github.com/callgate/callgate/internal/rawjson"
 )
 
 // writeJSON writes a decoded document as encoding/json does: with sorted names, in one line.
@@ -21,7 +21,7 @@ func appendJSON(b []byte, v any) []byte {
 		}
 		return append(b, "false"...)
 	case string:
-		return strictjson.AppendEscaped(b, v)
+		return rawjson.AppendEscaped(b, v)
 	case json.Number:
 		return append(b, v...)
 	case []any:
@@ -39,7 +39,7 @@ func appendJSON(b []byte, v any) []byte {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = append(strictjson.AppendEscaped(b, name), ':')
+			b = append(rawjson.AppendEscaped(b, name), ':')
 			b = appendJSON(b, v[name])
 		}
 		return append(b, '}')

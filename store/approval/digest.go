@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/callgate/callgate/internal/strictjson"
+	"github.com/callgate/callgate/internal/rawjson"
 )
 
 // Call is a tool call, with all that a yes to it is bound to. A part that the call does not
@@ -78,10 +78,10 @@ func canonical(arguments []byte) ([]byte, error) {
 	switch {
 	case len(arguments) > MaxArguments:
 		return nil, ErrTooLong
-	case strictjson.Deeper(arguments, maxDepth):
+	case rawjson.Deeper(arguments, maxDepth):
 		return nil, errArguments
 	}
-	w := canonicalWriter{r: strictjson.NewReader(arguments), out: make([]byte, 0, len(arguments))}
+	w := canonicalWriter{r: rawjson.NewReader(arguments), out: make([]byte, 0, len(arguments))}
 	if w.value() != nil || w.r.End() != nil {
 		return nil, errArguments
 	}
@@ -89,7 +89,7 @@ func canonical(arguments []byte) ([]byte, error) {
 }
 
 type canonicalWriter struct {
-	r   *strictjson.Reader
+	r   *rawjson.Reader
 	out []byte
 }
 
@@ -133,7 +133,7 @@ func (w *canonicalWriter) object() error {
 	values := bytes.Clone(w.out[start:])
 	w.out = append(w.out[:start], '{')
 	for _, m := range members {
-		w.out = append(strictjson.AppendQuote(w.out, m.name), ':')
+		w.out = append(rawjson.AppendQuote(w.out, m.name), ':')
 		w.out = append(append(w.out, values[m.from-start:m.to-start]...), ',')
 	}
 	w.out = append(w.out, '}')

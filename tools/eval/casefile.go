@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/callgate/callgate/internal/strictjson"
+	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -55,7 +55,7 @@ func ReadCases(name string, data []byte) ([]Case, error) {
 const maxCaseDepth = 64
 
 func decodeStrictly(line []byte, into any) error {
-	if err := strictjson.Check(line, maxCaseDepth); err != nil {
+	if err := rawjson.Check(line, maxCaseDepth); err != nil {
 		return err
 	}
 	decoder := json.NewDecoder(bytes.NewReader(line))
@@ -96,6 +96,6 @@ func (c *Case) check() error {
 }
 
 func isObject(raw json.RawMessage) bool {
-	_, ok := strictjson.Members(raw)
+	_, ok := rawjson.Map(raw)
 	return ok
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/acp/wire"
-	"github.com/callgate/callgate/internal/strictjson"
+	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/internal/wholefile"
 	"github.com/callgate/callgate/upstream"
 )
@@ -110,7 +110,7 @@ func (f *folder) write(s *session) error {
 			return err
 		}
 		// An output may nest deeper than what is read again. The text of the content says the same.
-		if call, ok := u.(wire.ToolCall); ok && strictjson.Check(raw, wire.MaxDepth) != nil {
+		if call, ok := u.(wire.ToolCall); ok && rawjson.Check(raw, wire.MaxDepth) != nil {
 			call.RawInput, call.RawOutput = nil, nil
 			if raw, err = json.Marshal(wire.SessionNotification{SessionID: s.id, Update: call}); err != nil {
 				return err
@@ -208,7 +208,7 @@ func open(name string, whole bool) (h head, b body, err error) {
 
 // decode reads JSON strictly.
 func decode(line []byte, into any) error {
-	if err := strictjson.Check(line, maxKeptDepth); err != nil {
+	if err := rawjson.Check(line, maxKeptDepth); err != nil {
 		return err
 	}
 	return json.Unmarshal(line, into)

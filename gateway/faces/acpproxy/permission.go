@@ -14,8 +14,8 @@ import (
 	"github.com/callgate/callgate/gateway/faces/acpproxy/internal/attribution"
 	"github.com/callgate/callgate/internal/acp/wire"
 	"github.com/callgate/callgate/internal/jsonrpc"
+	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/internal/safe"
-	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/wrapper"
 )
@@ -141,7 +141,7 @@ func statesAll(input json.RawMessage, paths []string) bool {
 	for _, path := range paths {
 		missing[path] = true
 	}
-	return len(missing) == 0 || strictjson.EveryString(input, func(text []byte) bool {
+	return len(missing) == 0 || rawjson.EveryString(input, func(text []byte) bool {
 		delete(missing, string(text))
 		return true
 	}) && len(missing) == 0

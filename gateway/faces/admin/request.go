@@ -14,7 +14,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/callgate/callgate/internal/strictjson"
+	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -124,7 +124,7 @@ func knownMembers(value []byte, t reflect.Type) error {
 	if t.Kind() != reflect.Struct || t == reflect.TypeFor[json.RawMessage]() {
 		return nil
 	}
-	members, ok := strictjson.Members(value)
+	members, ok := rawjson.Map(value)
 	if !ok {
 		return nil // of the wrong type, which Unmarshal reports
 	}
@@ -181,7 +181,7 @@ func (a *API) read(w http.ResponseWriter, r *http.Request, e *Endpoint, caller C
 	case readErr != nil:
 		return nil, bad("The body could not be read.").WithCause(readErr)
 	}
-	if _, err := strictjson.Object(body, maxBodyDepth); err != nil {
+	if _, err := rawjson.ReadMap(body, maxBodyDepth); err != nil {
 		return nil, bad("The body is not one strict JSON object: %v.", err)
 	}
 	request.Body = body

@@ -9,7 +9,7 @@ import (
 
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/ascii"
-	"github.com/callgate/callgate/internal/strictjson"
+	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 )
@@ -223,7 +223,7 @@ func (c *choice) startCall(p *callPiece, whole bool) (*call, error) {
 	if c.calls = append(c.calls, started); whole {
 		return started, nil
 	}
-	if n := len(c.calls); n > 1 && !strictjson.Valid(c.calls[n-2].Call.Arguments) {
+	if n := len(c.calls); n > 1 && !rawjson.Valid(c.calls[n-2].Call.Arguments) {
 		c.severalOpen = true
 	}
 	if c.byIndex == nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/rawjson"
-	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/upstream"
 	"github.com/callgate/callgate/wrapper"
@@ -191,9 +190,9 @@ func definitions(tools []gateway.Tool) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = strictjson.AppendQuote(append(b, `{"type":"function","function":{"name":`...), t.Wire)
+		b = rawjson.AppendQuote(append(b, `{"type":"function","function":{"name":`...), t.Wire)
 		if t.Description != "" {
-			b = strictjson.AppendQuote(append(b, `,"description":`...), t.Description)
+			b = rawjson.AppendQuote(append(b, `,"description":`...), t.Description)
 		}
 		b = append(append(append(b, `,"parameters":`...), t.InputSchema...), "}}"...)
 	}

@@ -151,7 +151,7 @@ func readEarlierCall(raw []byte, param string) (earlierCall, error) {
 		arguments, ok = "{}", true
 	}
 	read := []byte(arguments)
-	if first := parser.SkipSpace(read, 0); !ok || !rawjson.Valid(read) || read[first] != '{' {
+	if first := parser.SkipSpace(read, 0); !ok || !rawjson.Readable(read) || read[first] != '{' {
 		return earlierCall{}, turns.Bad(param+".function.arguments", "The arguments of a call must be a string that holds one strict JSON object.")
 	}
 	return earlierCall{id: id, name: name, arguments: read}, nil

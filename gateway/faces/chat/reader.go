@@ -12,7 +12,6 @@ import (
 	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/internal/sse"
-	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/ratelimit/budget"
 	"github.com/callgate/callgate/upstream"
 )
@@ -114,7 +113,7 @@ func (r *reader) Event(name, data []byte) ([]turns.Delta, error) {
 	case r.template.Match(data):
 		p := &r.learned
 		var err error
-		if p.text, err = strictjson.Unquote(r.template.Values[r.textAt]); err != nil {
+		if p.text, err = rawjson.Unquote(r.template.Values[r.textAt]); err != nil {
 			return nil, err
 		}
 		return r.deltas, r.addPiece(p)
@@ -206,18 +205,7 @@ func (r *reader) Whole(body []byte) error {
 // each calls take for each member of an object. The bytes of a value reach to the end of the document, which is how note
 // finds their place.
 func each(value []byte, take func(name, value []byte) error) error {
-	if value[0] != '{' {
-		return errors.New("a value that is not an object")
-	}
-	return strictjson.EachMember(value, func(name []byte, start, end int) error { return take(name, value[start:end]) })
-}
-
-// eachOf calls take for each element of an array.
-func eachOf(value []byte, take func(value []byte) error) error {
-	if value[0] != '[' {
-		return errors.New("a value that is not an array")
-	}
-	return strictjson.EachElement(value, take)
+	return rawjson.EachMember(value, func(name []byte, start, end int) error { return take(name, value[start:end]) })
 }
 
 // isEmpty reports whether a value says nothing.
@@ -237,7 +225,7 @@ func textOf(value []byte) (text []byte, stated bool, err error) {
 	case value[0] != '"':
 		return nil, false, errors.New("a value that is not a string or null")
 	}
-	text, err = strictjson.Unquote(value)
+	text, err = rawjson.Unquote(value)
 	return text, true, err
 }
 
@@ -302,7 +290,7 @@ func (r *reader) read(document []byte, inner, other string) error {
 		return nil
 	})
 	if err == nil && chosen && !rawjson.IsNull(choices) {
-		err = eachOf(choices, func(value []byte) error { return r.readChoice(value, inner, other) })
+		err = rawjson.EachOf(choices, func(value []byte) error { return r.readChoice(value, inner, other) })
 	}
 	switch {
 	case r.stated != nil:
@@ -465,7 +453,7 @@ func (r *reader) readMessage(p *piece, value []byte) error {
 			if rawjson.IsNull(value) {
 				return nil
 			}
-			err = eachOf(value, func(value []byte) error {
+			err = rawjson.EachOf(value, func(value []byte) error {
 				if len(p.calls) == maxToolCalls {
 					return errManyCalls
 				}
@@ -499,7 +487,7 @@ const thoughtMember = "reasoning_content"
 // readParts reads content that is a list of parts, as Mistral writes it: the texts are one text, a
 // refusal is that of the message, and what the model thought is returned.
 func (p *piece) readParts(list []byte) (thoughts []byte, err error) {
-	err = eachOf(list, func(value []byte) error {
+	err = rawjson.EachOf(list, func(value []byte) error {
 		var kind string
 		var text, refusal, thought []byte
 		var isText, isRefusal bool
@@ -541,7 +529,7 @@ func readThinking(value []byte) (thought []byte, err error) {
 		thought, _, err = textOf(value)
 		return thought, err
 	}
-	err = eachOf(value, func(value []byte) error {
+	err = rawjson.EachOf(value, func(value []byte) error {
 		return each(value, func(name, value []byte) error {
 			if string(name) != "text" {
 				return nil

@@ -9,7 +9,6 @@ import (
 
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/rawjson"
-	"github.com/callgate/callgate/internal/strictjson"
 )
 
 // TestStrict holds what is refused of an answer that is JSON to some readers.
@@ -291,14 +290,14 @@ func FuzzAnswer(f *testing.F) {
 				return
 			}
 		}
-		if err := strictjson.Check(b, strictjson.AnyDepth); err != nil {
+		if err := rawjson.Check(b, rawjson.AnyDepth); err != nil {
 			t.Errorf("it was read, and is not strict: %v", err)
 		}
 		if r.End() != nil {
 			return
 		}
 		for _, o := range kept(&r.reply) {
-			if err := strictjson.Check(o.Bytes(), strictjson.AnyDepth); err != nil {
+			if err := rawjson.Check(o.Bytes(), rawjson.AnyDepth); err != nil {
 				t.Errorf("%s: %v", o.Bytes(), err)
 			}
 		}

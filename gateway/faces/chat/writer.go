@@ -8,7 +8,6 @@ import (
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/internal/sse"
-	"github.com/callgate/callgate/internal/strictjson"
 )
 
 // writer writes one answer to the application, as one body or as a stream.
@@ -43,7 +42,7 @@ func appendMembersAs(b []byte, o rawjson.Object, listed []string, as func(value 
 			continue
 		}
 		if value := as(m.Value); value != nil {
-			b = append(append(strictjson.AppendQuote(append(b, ','), m.Name), ':'), value...)
+			b = append(append(rawjson.AppendQuote(append(b, ','), m.Name), ':'), value...)
 		}
 	}
 	return b
@@ -54,9 +53,9 @@ func anyValue(value []byte) []byte { return value }
 
 // appendHead writes the members that a completion and a chunk begin with.
 func (w *writer) appendHead(b []byte, r *turns.Reply, object string) []byte {
-	b = strictjson.AppendQuote(append(b, `{"id":`...), r.ID)
+	b = rawjson.AppendQuote(append(b, `{"id":`...), r.ID)
 	b = append(append(append(b, `,"object":"`...), object...), `","created":`...)
-	return strictjson.AppendQuote(append(strconv.AppendInt(b, r.Created, 10), `,"model":`...), turns.ModelName(r.Model, w.requested))
+	return rawjson.AppendQuote(append(strconv.AppendInt(b, r.Created, 10), `,"model":`...), turns.ModelName(r.Model, w.requested))
 }
 
 // appendCall writes a call as a message has it; with an index as a stream does.
@@ -65,9 +64,9 @@ func appendCall(b []byte, index int, p *turns.Part, arguments []byte) []byte {
 	if index >= 0 {
 		b = append(strconv.AppendInt(append(b, `"index":`...), int64(index), 10), ',')
 	}
-	b = strictjson.AppendQuote(append(b, `"id":`...), p.Call.ID)
-	b = strictjson.AppendQuote(append(b, `,"type":"function","function":{"name":`...), p.Call.Name)
-	b = append(strictjson.AppendQuote(append(b, `,"arguments":`...), arguments), '}')
+	b = rawjson.AppendQuote(append(b, `"id":`...), p.Call.ID)
+	b = rawjson.AppendQuote(append(b, `,"type":"function","function":{"name":`...), p.Call.Name)
+	b = append(rawjson.AppendQuote(append(b, `,"arguments":`...), arguments), '}')
 	return append(appendMembers(b, p.Beside, forwardedOfCall), '}')
 }
 
@@ -173,14 +172,14 @@ func appendText(b []byte, p *turns.Shown) []byte {
 	if p == nil || p.Text == nil {
 		return append(b, "null"...)
 	}
-	return strictjson.AppendQuote(b, p.Text)
+	return rawjson.AppendQuote(b, p.Text)
 }
 
 func appendFinish(b []byte, finish string) []byte {
 	if b = append(b, `,"finish_reason":`...); finish == "" {
 		return append(b, "null"...)
 	}
-	return strictjson.AppendQuote(b, finish)
+	return rawjson.AppendQuote(b, finish)
 }
 
 // turnSeparator stands between the texts of two turns: an empty line, which readers of plain
@@ -241,7 +240,7 @@ func (w *writer) writeText(b []byte, index int, text, logprobs []byte) []byte {
 		b = w.writeText(b, index, []byte(turnSeparator), nil)
 	}
 	w.written[index].text = true
-	b = append(strictjson.AppendQuote(append(w.beginChunk(b, index), `"content":`...), text), ',')
+	b = append(rawjson.AppendQuote(append(w.beginChunk(b, index), `"content":`...), text), ',')
 	return endChunk(b, logprobs, "")
 }
 
@@ -253,7 +252,7 @@ func (w *writer) writeThought(b []byte, index int, o rawjson.Object) []byte {
 			continue // no text
 		}
 		if due {
-			b = w.writeMembers(b, index, strictjson.AppendQuote(append(strictjson.AppendQuote([]byte{','}, name), ':'), turnSeparator))
+			b = w.writeMembers(b, index, rawjson.AppendQuote(append(rawjson.AppendQuote([]byte{','}, name), ':'), turnSeparator))
 		}
 		c.thought, c.thoughtAbove = true, false
 	}
@@ -288,7 +287,7 @@ func (w *writer) Rest(b []byte, a *turns.Answer, shown []turns.Shown, ended, las
 		b = w.writeText(b, a.Index, p.text.Text, nil)
 	}
 	if p.refusal != nil && p.refusal.Text != nil {
-		b = append(strictjson.AppendQuote(append(w.beginChunk(b, a.Index), `"refusal":`...), p.refusal.Text), ',')
+		b = append(rawjson.AppendQuote(append(w.beginChunk(b, a.Index), `"refusal":`...), p.refusal.Text), ',')
 		b = endChunk(b, nil, "")
 	}
 	b = w.writeMembers(b, a.Index, p.appendBeside(nil))

@@ -11,7 +11,6 @@ import (
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/internal/rawjson"
-	"github.com/callgate/callgate/internal/strictjson"
 )
 
 // blockMembers are the members that readers of blocks act on. Another spelling of one, as in
@@ -146,7 +145,7 @@ func (b *block) settle(raw part) error {
 		}
 	}
 	switch {
-	case strictjson.Valid(raw.received):
+	case rawjson.Valid(raw.received):
 		b.Raw = raw.received
 	case b.Kind == turns.Call:
 		b.Raw = with(raw.checked, member{"input", invalidInput(b.Call.Arguments)})
@@ -294,6 +293,6 @@ func readCaller(into *string, value []byte) error {
 
 // invalidInput is an input that is no strict JSON, as the API takes it back (AM-50).
 func invalidInput(input []byte) []byte {
-	b := strictjson.AppendQuote([]byte(`{"INVALID_JSON":`), input)
+	b := rawjson.AppendQuote([]byte(`{"INVALID_JSON":`), input)
 	return append(b, '}')
 }

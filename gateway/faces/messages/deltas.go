@@ -10,7 +10,6 @@ import (
 	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/internal/sse"
-	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -314,10 +313,10 @@ func (r *reader) blockStop(index int) error {
 func (b *block) close() error {
 	var changes []member
 	if len(b.Text) > b.start {
-		changes = append(changes, member{b.Row.Text, strictjson.AppendQuote(nil, b.Text)})
+		changes = append(changes, member{b.Row.Text, rawjson.AppendQuote(nil, b.Text)})
 	}
 	if b.resigned {
-		changes = append(changes, member{"signature", strictjson.AppendQuote(nil, b.signature)})
+		changes = append(changes, member{"signature", rawjson.AppendQuote(nil, b.signature)})
 	}
 	if len(b.citations) > 0 {
 		citations := appendElements(b.Beside.Get("citations"), b.citations)
@@ -327,7 +326,7 @@ func (b *block) close() error {
 	if len(bytes.Trim(b.input, " \t\r\n")) > 0 { // else that of the start: a tool without parameters
 		b.Call.Arguments = b.input
 		input := b.input
-		if !strictjson.Valid(input) {
+		if !rawjson.Valid(input) {
 			if b.Kind != turns.Call {
 				return errors.New("no strict JSON as the input of a call at the provider")
 			}

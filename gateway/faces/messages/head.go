@@ -56,7 +56,7 @@ func keptSafeguards(raw []byte, released func(id string) bool) ([]byte, error) {
 	all := []byte{'['}
 	err := part{raw, raw}.elements(func(entry part) error {
 		if !isObject(entry.checked) {
-			return errNoObject
+			return rawjson.ErrNotObject
 		}
 		var fault error
 		left := rewrite(entry.checked, func(name string, status []byte) []byte {
@@ -64,7 +64,7 @@ func keptSafeguards(raw []byte, released func(id string) bool) ([]byte, error) {
 				return status
 			}
 			if !isObject(status) {
-				fault = errNoObject
+				fault = rawjson.ErrNotObject
 				return status
 			}
 			return rewrite(status, func(name string, uses []byte) []byte {
@@ -72,7 +72,7 @@ func keptSafeguards(raw []byte, released func(id string) bool) ([]byte, error) {
 					return uses
 				}
 				if !isObject(uses) {
-					fault = errNoObject
+					fault = rawjson.ErrNotObject
 					return uses
 				}
 				return rewrite(uses, func(id string, verdict []byte) []byte {

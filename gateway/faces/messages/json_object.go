@@ -5,7 +5,6 @@ import (
 	"strconv"
 
 	"github.com/callgate/callgate/internal/rawjson"
-	"github.com/callgate/callgate/internal/strictjson"
 )
 
 // Bounds of the parts of a reply.
@@ -118,6 +117,6 @@ func appendMember(b []byte, name string, value []byte) []byte {
 	if b[len(b)-1] != '{' {
 		b = append(b, ',')
 	}
-	b = append(strictjson.AppendQuote(b, name), ':')
+	b = append(rawjson.AppendQuote(b, name), ':')
 	return append(b, value...)
 }

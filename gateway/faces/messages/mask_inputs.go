@@ -2,10 +2,8 @@ package messages
 
 import (
 	"bytes"
-	"errors"
 
 	"github.com/callgate/callgate/internal/rawjson"
-	"github.com/callgate/callgate/internal/strictjson"
 )
 
 // The places of inputs of calls in a message, in message_start and in content_block_start.
@@ -22,7 +20,7 @@ type part struct{ received, checked []byte }
 
 // read checks a document with inputs at a path below it; nil: it has none.
 func read(data []byte, path []string) (part, error) {
-	if strictjson.Valid(data) && !strictjson.Deeper(data, maxDepth) {
+	if rawjson.Valid(data) && !rawjson.Deeper(data, maxDepth) {
 		return part{data, data}, nil
 	}
 	p := part{data, data}
@@ -35,7 +33,7 @@ func read(data []byte, path []string) (part, error) {
 // maskInputs returns a copy of data with {} in place of each value at a path.
 func maskInputs(data []byte, path []string) []byte {
 	out := bytes.Clone(data)
-	var r strictjson.Reader
+	var r rawjson.Reader
 	r.ResetChecked(data)
 	// A fault outside of the inputs is in the copy too, and is found there.
 	_ = visit(&r, path, func(start, end int) {
@@ -53,13 +51,8 @@ func maskInputs(data []byte, path []string) []byte {
 
 // spans reads an object, and calls member with where each value stands.
 func (p part) spans(member func(name []byte, start, end int) error) error {
-	if !isObject(p.checked) {
-		return errNoObject
-	}
-	return strictjson.EachMember(p.checked, member)
+	return rawjson.EachMember(p.checked, member)
 }
-
-var errNoObject = errors.New("a value that is not an object")
 
 // isObject reports whether a value that was checked is an object.
 func isObject(checked []byte) bool {
@@ -74,17 +67,7 @@ func (p part) members(member func(name string, value part) error) error {
 
 // elements reads an array.
 func (p part) elements(element func(value part) error) error {
-	var r strictjson.Reader
-	r.ResetChecked(p.checked)
-	if r.Kind() != '[' {
-		return errors.New("a value that is not an array")
-	}
-	return r.Array(func() error {
-		if _, err := r.Value(); err != nil {
-			return err
-		}
-		return element(p.slice(r.Start(), r.Offset()))
-	})
+	return rawjson.EachElement(p.checked, func(start, end int) error { return element(p.slice(start, end)) })
 }
 
 func (p part) slice(start, end int) part {
@@ -93,7 +76,7 @@ func (p part) slice(start, end int) part {
 
 // visit reads a value and calls found with the span of each value at a path below it. The
 // element * of a path stands for each element of an array.
-func visit(r *strictjson.Reader, path []string, found func(start, end int)) error {
+func visit(r *rawjson.Reader, path []string, found func(start, end int)) error {
 	switch kind := r.Kind(); {
 	case len(path) == 0:
 		_, err := r.Value()

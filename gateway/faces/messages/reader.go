@@ -11,7 +11,6 @@ import (
 	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/internal/sse"
-	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/upstream"
 )
@@ -201,7 +200,7 @@ func (r *reader) event(name, data []byte) error {
 	if r.open != nil && string(name) == "content_block_delta" {
 		if r.form.Match(data) {
 			var err error
-			if r.text, err = strictjson.AppendUnquote(r.text[:0], r.form.Values[0]); err != nil {
+			if r.text, err = rawjson.AppendUnquote(r.text[:0], r.form.Values[0]); err != nil {
 				return err
 			}
 			return r.addDelta(&delta{kind: r.formed.kind, name: r.formed.name, value: r.text})
@@ -274,7 +273,7 @@ var pathsOfInputs = map[string][]string{"message_start": inputsOfMessageStart, "
 
 // readEvent reads the data of an event.
 func (r *reader) readEvent(name, data []byte) (*event, error) {
-	if len(name) == 0 && strictjson.Valid(data) { // some servers name events in the data alone
+	if len(name) == 0 && rawjson.Valid(data) { // some servers name events in the data alone
 		name = []byte(typeOf(data))
 	}
 	path := pathsOfInputs[string(name)]

@@ -8,7 +8,6 @@ import (
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/internal/sse"
-	"github.com/callgate/callgate/internal/strictjson"
 )
 
 // writer writes one answer to the application: a message, or the stream of one, also of several turns.
@@ -142,7 +141,7 @@ func brought(p *turns.Part) (deltas []turns.Delta) {
 // appendTextDelta writes a delta of a kind that has a text.
 func appendTextDelta(b []byte, kind deltaKind, text []byte) []byte {
 	b = append(append(append(b, `{"type":"`...), deltaNames[kind-1]...), `","`...)
-	return append(strictjson.AppendQuote(append(append(b, textOf[kind]...), `":`...), text), '}')
+	return append(rawjson.AppendQuote(append(append(b, textOf[kind]...), `":`...), text), '}')
 }
 
 // citationDelta is the delta that brings a citation.
@@ -214,7 +213,7 @@ func (w *writer) Delta(b []byte, d *turns.Delta, text []byte) []byte {
 func (w *writer) shownRaw(p *turns.Shown) []byte {
 	switch {
 	case p.Raw == nil: // a text in place of the model's
-		return append(strictjson.AppendQuote([]byte(`{"type":"text","text":`), p.Text), '}')
+		return append(rawjson.AppendQuote([]byte(`{"type":"text","text":`), p.Text), '}')
 	case p.Kind != turns.Call:
 	default:
 		if w.calls == nil {
@@ -269,7 +268,7 @@ var ofDelta = []string{"stop_sequence", "stop_details", "container", memberVerdi
 // Close is of turns.Writer: one message_delta, and message_stop.
 func (w *writer) Close(b, usage []byte) []byte {
 	b = append(w.begin(b), "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{"...)
-	b = appendMember(b, "stop_reason", strictjson.AppendQuote(nil, stopReason(w.reply)))
+	b = appendMember(b, "stop_reason", rawjson.AppendQuote(nil, stopReason(w.reply)))
 	for _, name := range ofDelta {
 		value := w.reply.Head.Get(name)
 		if value != nil {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/rawjson"
-	"github.com/callgate/callgate/internal/strictjson"
 )
 
 // hasTextPayload reports whether the payload is text that comes in deltas.
@@ -231,7 +230,7 @@ func (r *reader) state(text *[]byte, closed *bool, value []byte, whole bool) err
 	}
 	if !whole {
 		before := len(*text)
-		grown, err := strictjson.AppendUnquote(*text, value)
+		grown, err := rawjson.AppendUnquote(*text, value)
 		if err != nil {
 			return errors.New("a text that is not a string")
 		}

@@ -5,7 +5,6 @@ import (
 	"strconv"
 
 	"github.com/callgate/callgate/internal/rawjson"
-	"github.com/callgate/callgate/internal/strictjson"
 )
 
 // maxDepth bounds the nesting of a document.
@@ -47,7 +46,7 @@ func (e *wireEvent) read(data []byte) error {
 
 // split reads the members of an event that was checked.
 func (e *wireEvent) split() error {
-	if err := strictjson.EachMember(e.data, func(name []byte, start, end int) error {
+	if err := rawjson.EachMember(e.data, func(name []byte, start, end int) error {
 		value := e.data[start:end:end]
 		var into *[]byte
 		var index *int
@@ -116,7 +115,7 @@ func (e *wireEvent) split() error {
 			return err
 		}
 		return nil
-	}); errors.Is(err, strictjson.ErrSyntax) {
+	}); errors.Is(err, rawjson.ErrNotObject) {
 		return errors.New("an event that is not an object")
 	} else if err != nil {
 		return err

@@ -65,7 +65,7 @@ func (h *history) hookArguments(ctx context.Context, kind string, o rawjson.Obje
 	}
 	text, isText := rawjson.String(m.Value)
 	wrapped := m.Name == "input" || m.Name == "actions"
-	holdsJSON := isText && m.Name == "arguments" && rawjson.Valid([]byte(text))
+	holdsJSON := isText && m.Name == "arguments" && rawjson.Readable([]byte(text))
 	seen := m.Value
 	switch {
 	case wrapped:

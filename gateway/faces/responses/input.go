@@ -191,7 +191,7 @@ func (h *history) readCall(kind string, o rawjson.Object, param string) error {
 		if o.Get("arguments") == nil && o.Get("encrypted_function_args") != nil {
 			return bad(param+".encrypted_function_args", "Arguments that are encrypted cannot be judged, and no setting allows them. Use a model and a client that send \"arguments\".")
 		}
-		if !ok || !rawjson.Valid(read) || read[parser.SkipSpace(read, 0)] != '{' {
+		if !ok || !rawjson.Readable(read) || read[parser.SkipSpace(read, 0)] != '{' {
 			return bad(param+".arguments", "The arguments of a call must be a string that holds one strict JSON object.")
 		}
 	case "custom_tool_call":

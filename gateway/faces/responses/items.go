@@ -10,7 +10,6 @@ import (
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/internal/rawjson"
-	"github.com/callgate/callgate/internal/strictjson"
 )
 
 // item is an item of the output. It is valid as long as its reply.
@@ -380,7 +379,7 @@ func (it *item) sameCall(other *item) bool {
 func (it *item) judged() []byte {
 	switch {
 	case it.Type == "custom_tool_call":
-		return append(strictjson.AppendQuote([]byte(`{"input":`), it.call.payload), '}')
+		return append(rawjson.AppendQuote([]byte(`{"input":`), it.call.payload), '}')
 	case it.call.actions:
 		return slices.Concat([]byte(`{"actions":`), it.call.payload, []byte{'}'})
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/internal/sse"
-	"github.com/callgate/callgate/internal/strictjson"
 	"github.com/callgate/callgate/upstream"
 	"github.com/callgate/callgate/wrapper"
 )
@@ -229,14 +228,14 @@ func (w *writer) encodeResponse(reply *turns.Reply, id, status string, output []
 	for _, item := range output {
 		size += len(item) + 1
 	}
-	b := strictjson.AppendQuote(append(make([]byte, 0, size), `{"id":`...), id)
+	b := rawjson.AppendQuote(append(make([]byte, 0, size), `{"id":`...), id)
 	b = append(b, `,"object":"response","created_at":`...)
 	if created := reply.Head.Get("created_at"); created != nil && len(created) <= 32 && created[0] >= '0' && created[0] <= '9' {
 		b = append(b, created...)
 	} else {
 		b = strconv.AppendInt(b, time.Now().Unix(), 10)
 	}
-	b = strictjson.AppendQuote(append(b, `,"status":`...), status)
+	b = rawjson.AppendQuote(append(b, `,"status":`...), status)
 	if failure == nil {
 		failure = []byte("null")
 	}
@@ -247,7 +246,7 @@ func (w *writer) encodeResponse(reply *turns.Reply, id, status string, output []
 	} else {
 		b = append(b, "null"...)
 	}
-	b = strictjson.AppendQuote(append(b, `,"model":`...), turns.ModelName(reply.Model, w.model))
+	b = rawjson.AppendQuote(append(b, `,"model":`...), turns.ModelName(reply.Model, w.model))
 	b = append(b, `,"output":[`...)
 	for i, item := range output {
 		if i > 0 {
@@ -313,8 +312,8 @@ func encodeError(f *turns.Failure) []byte {
 			result = line.Line
 		}
 	}
-	b := strictjson.AppendQuote([]byte(`{"code":`), code)
-	b = strictjson.AppendQuote(append(b, `,"message":`...), message)
+	b := rawjson.AppendQuote([]byte(`{"code":`), code)
+	b = rawjson.AppendQuote(append(b, `,"message":`...), message)
 	if result != nil {
 		b = append(append(b, `,"callgate":`...), result...)
 	}
@@ -341,7 +340,7 @@ func (w *writer) close() { w.buffer = append(w.buffer, "}\n\n"...) }
 // placePart writes the members that say which part of a message an event is about.
 func (w *writer) placePart(it *item, state *sentItem) {
 	if len(state.place) == 0 {
-		state.place = strictjson.AppendQuote(append(state.place, `,"item_id":`...), it.id)
+		state.place = rawjson.AppendQuote(append(state.place, `,"item_id":`...), it.id)
 		state.place = strconv.AppendInt(append(state.place, `,"output_index":`...), int64(state.index), 10)
 		state.place = strconv.AppendInt(append(state.place, `,"content_index":`...), int64(state.part), 10)
 	}
@@ -350,7 +349,7 @@ func (w *writer) placePart(it *item, state *sentItem) {
 
 // place writes the members that say which item an event is about.
 func (w *writer) place(it *item, state *sentItem) {
-	w.buffer = strictjson.AppendQuote(append(w.buffer, `,"item_id":`...), it.id)
+	w.buffer = rawjson.AppendQuote(append(w.buffer, `,"item_id":`...), it.id)
 	w.buffer = strconv.AppendInt(append(w.buffer, `,"output_index":`...), int64(state.index), 10)
 }
 
@@ -478,7 +477,7 @@ func (w *writer) writeText(p *textPart, text []byte) {
 	}
 	w.open(kind)
 	w.placePart(p.of, state)
-	w.buffer = strictjson.AppendQuote(append(w.buffer, `,"delta":`...), text)
+	w.buffer = rawjson.AppendQuote(append(w.buffer, `,"delta":`...), text)
 	if !p.refuses() {
 		w.buffer = append(w.buffer, `,"logprobs":[]`...)
 	}
@@ -506,7 +505,7 @@ func (w *writer) closePart(p *textPart) {
 	}
 	w.open(kind)
 	w.placePart(p.of, state)
-	w.buffer = strictjson.AppendQuote(append(w.buffer, member...), p.Text)
+	w.buffer = rawjson.AppendQuote(append(w.buffer, member...), p.Text)
 	if !p.refuses() {
 		w.buffer = append(w.buffer, `,"logprobs":[]`...)
 	}
@@ -531,7 +530,7 @@ func (w *writer) passOther(it *item, d *turns.Delta) {
 	if w.id == "" {
 		w.beginResponse()
 	}
-	if w.scratch = strictjson.AppendQuote(w.scratch[:0], d.Name); len(w.scratch) != len(d.Name)+len(`""`) {
+	if w.scratch = rawjson.AppendQuote(w.scratch[:0], d.Name); len(w.scratch) != len(d.Name)+len(`""`) {
 		return // no word that a client could know
 	}
 	w.buffer = append(append(append(w.buffer, "event: "...), d.Name...), "\ndata: "...)
@@ -541,12 +540,12 @@ func (w *writer) passOther(it *item, d *turns.Delta) {
 		case "sequence_number", "obfuscation":
 			return nil
 		}
-		b = append(strictjson.AppendQuote(append(b, ','), name), ':')
+		b = append(rawjson.AppendQuote(append(b, ','), name), ':')
 		switch {
 		case string(name) == "output_index" && it != nil:
 			b = strconv.AppendInt(b, int64(it.sent.index), 10)
 		case string(name) == "item_id" && it != nil:
-			b = strictjson.AppendQuote(b, it.id)
+			b = rawjson.AppendQuote(b, it.id)
 		default:
 			b = append(b, value...)
 		}
@@ -664,8 +663,8 @@ func (it *item) encode(status string, whole bool) []byte {
 			size += len(part.Text)
 		}
 	}
-	b := strictjson.AppendQuote(append(make([]byte, 0, size), `{"id":`...), it.id)
-	b = strictjson.AppendQuote(append(b, `,"type":"message","status":`...), status)
+	b := rawjson.AppendQuote(append(make([]byte, 0, size), `{"id":`...), it.id)
+	b = rawjson.AppendQuote(append(b, `,"type":"message","status":`...), status)
 	b = append(b, `,"role":"assistant","content":[`...)
 	if whole {
 		for i, part := range it.parts {
@@ -677,7 +676,7 @@ func (it *item) encode(status string, whole bool) []byte {
 	}
 	b = append(b, ']')
 	if it.phase != "" {
-		b = strictjson.AppendQuote(append(b, `,"phase":`...), it.phase)
+		b = rawjson.AppendQuote(append(b, `,"phase":`...), it.phase)
 	}
 	return append(b, '}')
 }
@@ -689,7 +688,7 @@ func (p *textPart) encode(b []byte, whole bool) []byte {
 		text = nil
 	}
 	if p.refuses() {
-		return append(strictjson.AppendQuote(append(b, `{"type":"refusal","refusal":`...), text), '}')
+		return append(rawjson.AppendQuote(append(b, `{"type":"refusal","refusal":`...), text), '}')
 	}
 	b = append(b, `{"type":"output_text","annotations":`...)
 	if left := rawjson.WithoutCalls(annotations); whole && annotations != nil && left != nil {
@@ -697,16 +696,16 @@ func (p *textPart) encode(b []byte, whole bool) []byte {
 	} else {
 		b = append(b, "[]"...)
 	}
-	return append(strictjson.AppendQuote(append(b, `,"logprobs":[],"text":`...), text), '}')
+	return append(rawjson.AppendQuote(append(b, `,"logprobs":[],"text":`...), text), '}')
 }
 
 // encodeCall is a call that passed. begins: it is its beginning, without arguments.
 func (it *item) encodeCall(arguments []byte, status string, begins bool) []byte {
 	b := []byte{'{'}
 	if it.id != "" {
-		b = append(strictjson.AppendQuote(append(b, `"id":`...), it.id), ',')
+		b = append(rawjson.AppendQuote(append(b, `"id":`...), it.id), ',')
 	}
-	b = strictjson.AppendQuote(append(b, `"status":`...), status)
+	b = rawjson.AppendQuote(append(b, `"status":`...), status)
 	members, _ := rawjson.Members(it.raw)
 	for _, m := range members {
 		value := m.Value
@@ -745,10 +744,10 @@ func (it *item) writeArguments() {
 	if stated, ok := rawjson.Text(rawjson.MemberOf(it.raw, "arguments")); ok && bytes.Equal(stated, it.call.payload) {
 		return
 	}
-	b := strictjson.AppendQuote([]byte(`{"arguments":`), it.call.payload)
+	b := rawjson.AppendQuote([]byte(`{"arguments":`), it.call.payload)
 	_ = rawjson.Each(it.raw, func(name, value []byte) error { // it was checked before
 		if string(name) != "arguments" {
-			b = append(append(strictjson.AppendQuote(append(b, ','), name), ':'), value...)
+			b = append(append(rawjson.AppendQuote(append(b, ','), name), ':'), value...)
 		}
 		return nil
 	})
@@ -779,9 +778,9 @@ func (it *item) encodeAs(raw []byte) []byte {
 			b = append(b, ',')
 		}
 		if string(name) == "id" && it.id != "" {
-			value = strictjson.AppendQuote(nil, it.id)
+			value = rawjson.AppendQuote(nil, it.id)
 		}
-		b = append(append(strictjson.AppendQuote(b, name), ':'), value...)
+		b = append(append(rawjson.AppendQuote(b, name), ':'), value...)
 		return nil
 	})
 	return append(b, '}')

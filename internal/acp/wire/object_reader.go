@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/callgate/callgate/internal/strictjson"
+	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 )
@@ -44,7 +44,7 @@ func read[T any](raw json.RawMessage, s *state) (value T, _ error) {
 	if len(raw) == 0 {
 		raw = json.RawMessage("{}")
 	}
-	if err := strictjson.Check(raw, MaxDepth); err != nil {
+	if err := rawjson.Check(raw, MaxDepth); err != nil {
 		return none, &Error{Expected: "strict JSON", Found: err.Error()}
 	}
 	if kindOf(raw) == "null" {
@@ -106,13 +106,7 @@ func (p *place) object(raw json.RawMessage) *object {
 	if p.err != nil {
 		return o
 	}
-	err := strictjson.EachMember(raw, func(name []byte, start, end int) error {
-		o.members[string(name)] = raw[start:end:end]
-		return nil
-	})
-	if err != nil {
-		p.fail("an object", "another value")
-	}
+	o.members, _ = rawjson.Map(raw)
 	return o
 }
 

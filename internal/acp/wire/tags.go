@@ -12,7 +12,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/callgate/callgate/internal/strictjson"
+	"github.com/callgate/callgate/internal/rawjson"
 )
 
 // A struct is read by the tags of its fields, in their order. Beside json, which has the member's name:
@@ -209,7 +209,7 @@ func (p *place) string(raw json.RawMessage, t *tags) string {
 		p.fail("a string", kind)
 		return ""
 	}
-	text, err := strictjson.Unquote(raw)
+	text, err := rawjson.Unquote(raw)
 	s := string(text)
 	switch {
 	case err != nil:
@@ -272,7 +272,7 @@ func (p *place) list(raw json.RawMessage, v reflect.Value, t *tags) {
 		return
 	}
 	v.Set(reflect.MakeSlice(v.Type(), 0, 0))
-	err := strictjson.EachElement(raw, func(value []byte) error {
+	err := rawjson.EachOf(raw, func(value []byte) error {
 		n := v.Len()
 		if n == MaxItems {
 			p.fail(fmt.Sprintf("at most %d elements", MaxItems), "more")

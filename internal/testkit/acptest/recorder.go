@@ -12,7 +12,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/callgate/callgate/internal/strictjson"
+	"github.com/callgate/callgate/internal/rawjson"
 )
 
 // Entry is one line of a transcript.
@@ -208,7 +208,7 @@ func (r *Recorder) read(e *Entry, line []byte) error {
 	if !utf8.Valid(line) {
 		return errors.New("this is no UTF-8")
 	}
-	m, err := strictjson.Object(line, maxDepth)
+	m, err := rawjson.ReadMap(line, maxDepth)
 	if err != nil {
 		return err
 	}

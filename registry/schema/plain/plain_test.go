@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callgate/callgate/internal/strictjson"
+	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/internal/testkit/corpora"
 	"github.com/callgate/callgate/registry/schema/plain"
 )
@@ -102,7 +102,7 @@ func TestNotPlain(t *testing.T) {
 func TestStrict(t *testing.T) {
 	p := compiled(t, `{}`)
 	for _, d := range corpora.Documents(t) {
-		err := strictjson.Check(d.Raw, 128)
+		err := rawjson.Check(d.Raw, 128)
 		accepted := accepts(p, string(d.Raw))
 		if accepted && err != nil && !duplicate(err) {
 			t.Errorf("%s: accepted, and it is not strict JSON: %v", d.Name, err)
@@ -133,8 +133,8 @@ var outOfRange = regexp.MustCompile(`^i_(number_|(negative_|zero_)?exponent_|fra
 
 // duplicate reports whether a fault is a name that stands twice.
 func duplicate(err error) bool {
-	var syntax *strictjson.Error
-	return errors.As(err, &syntax) && syntax.Reason == strictjson.Duplicate
+	var syntax *rawjson.Error
+	return errors.As(err, &syntax) && syntax.Reason == rawjson.Duplicate
 }
 
 // FuzzJudge: no text makes a program panic, or accept what is not strict JSON.
@@ -147,7 +147,7 @@ func FuzzJudge(f *testing.F) {
 		if !accepts(p, string(value)) {
 			return
 		}
-		if err := strictjson.Check(value, 128); err != nil && !duplicate(err) {
+		if err := rawjson.Check(value, 128); err != nil && !duplicate(err) {
 			t.Fatal(err)
 		}
 	})

@@ -184,7 +184,7 @@ func (d *dialogue) hookCall(ctx context.Context, raw []byte, names map[string]st
 	name, _ := rawjson.String(o.Get("call"))
 	input, _ := rawjson.String(o.Get("input"))
 	names[ref] = d.RegistryName(name)
-	if !rawjson.Valid([]byte(input)) {
+	if !rawjson.Readable([]byte(input)) {
 		return nil, turns.Bad("turns", "The input of a call must be a string that holds JSON.")
 	}
 	left, err := d.Admission.Hooks().Brought(ctx, hook.Call, names[ref], []byte(input))

@@ -1,20 +1,11 @@
-package strictjson
+package rawjson
 
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
-)
-
-// The errors of this package.
-var (
-	ErrSyntax    = errors.New("not one strict JSON value")
-	ErrDuplicate = errors.New("a name stands twice in one JSON object")
-	ErrDepth     = errors.New("JSON that is nested too deeply")
-	ErrNoObject  = errors.New("found no object")
 )
 
 // LiteralLength returns the length of the strict string literal that b begins with; 0 if it begins
@@ -64,6 +55,38 @@ func AppendUnquote(b, literal []byte) ([]byte, error) {
 	return grown, nil
 }
 
+// Text decodes a string as Unquote does; ok is false for any other value.
+func Text(value []byte) (_ []byte, ok bool) {
+	text, err := Unquote(value)
+	return text, err == nil
+}
+
+// String returns the value of a JSON string. It allocates nothing for the words that every request has.
+func String(raw []byte) (string, bool) {
+	text, ok := Text(raw)
+	return word(text), ok
+}
+
+// IsString reports whether a value that was checked is a string.
+func IsString(value []byte) bool { return len(value) > 0 && value[0] == '"' }
+
+// IsNull reports whether a value that was checked is null, or absent.
+func IsNull(value []byte) bool { return len(value) == 0 || value[0] == 'n' }
+
+// OneLine is JSON with spaces in place of line ends, which stand between tokens alone: an event of a stream cannot hold
+// them.
+func OneLine(raw []byte) []byte {
+	if bytes.ContainsAny(raw, "\r\n") {
+		raw = bytes.ReplaceAll(bytes.ReplaceAll(raw, []byte("\n"), []byte(" ")), []byte("\r"), []byte(" "))
+	}
+	return raw
+}
+
+// Quote writes a string that is valid UTF-8 as JSON.
+func Quote[text string | []byte](s text) []byte {
+	return AppendQuote(make([]byte, 0, len(s)+len(`""`)), s)
+}
+
 // AppendQuote appends text as a string literal; invalid UTF-8 becomes replacement characters.
 func AppendQuote[text string | []byte](b []byte, s text) []byte {
 	if isPlain(s) {
@@ -106,4 +129,63 @@ func isPlain[text string | []byte](s text) bool {
 		}
 	}
 	return true
+}
+
+// word is a text as a string.
+func word(text []byte) string {
+	switch string(text) {
+	case "role":
+		return "role"
+	case "content":
+		return "content"
+	case "type":
+		return "type"
+	case "text":
+		return "text"
+	case "function":
+		return "function"
+	case "name":
+		return "name"
+	case "id":
+		return "id"
+	case "arguments":
+		return "arguments"
+	case "tool_calls":
+		return "tool_calls"
+	case "tool_call_id":
+		return "tool_call_id"
+	case "tool_use_id":
+		return "tool_use_id"
+	case "call_id":
+		return "call_id"
+	case "input":
+		return "input"
+	case "output":
+		return "output"
+	case "model":
+		return "model"
+	case "messages":
+		return "messages"
+	case "stream":
+		return "stream"
+	case "tools":
+		return "tools"
+	case "max_tokens":
+		return "max_tokens"
+	case "temperature":
+		return "temperature"
+	case "parameters":
+		return "parameters"
+	case "description":
+		return "description"
+	case "system":
+		return "system"
+	case "user":
+		return "user"
+	case "assistant":
+		return "assistant"
+	case "tool":
+		return "tool"
+	}
+	return string(text)
 }

@@ -1,8 +1,9 @@
-package strictjson
+package rawjson
 
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 
@@ -153,10 +154,7 @@ const (
 	Other     Reason = iota
 	Ended            // the input ends too early
 	Duplicate        // a name stands twice in one object
-	Character        // a character that cannot stand here
-	Escape           // an escape that JSON does not have
 	Surrogate        // one half of a surrogate pair
-	UTF8             // bytes that are not UTF-8
 )
 
 // Error is a fault of syntax: it is ErrDuplicate or ErrSyntax.
@@ -164,12 +162,15 @@ type Error struct {
 	Reason  Reason
 	Offset  int    // of the fault in the input
 	Pointer string // JSON Pointer of the value or the member
-	// Detail describes a fault of the reason Character, and names that one character.
-	Detail string
 }
 
-// Error quotes nothing of the input.
-func (e *Error) Error() string { return e.Unwrap().Error() }
+// Error says where the fault is, and quotes nothing of the input.
+func (e *Error) Error() string {
+	if e.Reason == Ended {
+		return "JSON that ends too early"
+	}
+	return fmt.Sprintf("%v, after byte %d", e.Unwrap(), e.Offset)
+}
 
 // Unwrap returns ErrDuplicate or ErrSyntax.
 func (e *Error) Unwrap() error {
@@ -192,18 +193,11 @@ func newError(err error, offset int) *Error {
 		return e
 	}
 	e.Offset, e.Pointer = int(syntax.ByteOffset), string(syntax.JSONPointer)
-	switch text := syntax.Err.Error(); {
+	switch {
 	case errors.Is(err, jsontext.ErrDuplicateName):
 		e.Reason = Duplicate
-	case e.Reason == Ended:
-	case strings.HasPrefix(text, "invalid character"):
-		e.Reason, e.Detail = Character, text
-	case strings.HasPrefix(text, "invalid surrogate"):
+	case strings.HasPrefix(syntax.Err.Error(), "invalid surrogate"):
 		e.Reason = Surrogate
-	case strings.HasPrefix(text, "invalid escape"):
-		e.Reason = Escape
-	case strings.HasPrefix(text, "invalid UTF-8"):
-		e.Reason = UTF8
 	}
 	return e
 }
