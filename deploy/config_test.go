@@ -13,6 +13,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/callgate/callgate/app"
+	"github.com/callgate/callgate/configs"
 )
 
 // settings is what these tests need of a main configuration file.
@@ -81,7 +84,16 @@ func composeConfig(t *testing.T) string {
 	return dir
 }
 
+// needsRedisLimiter skips a test of gateways that share their limits.
+func needsRedisLimiter(t *testing.T) {
+	t.Helper()
+	if !app.Has(configs.RedisLimiter) {
+		t.Skipf("skipped: this program was built without %s", configs.RedisLimiter)
+	}
+}
+
 func TestComposeConfigurationLoads(t *testing.T) {
+	needsRedisLimiter(t)
 	dir := composeConfig(t)
 	loads(t, filepath.Join(dir, "callgate.yaml"))
 	// Without the generated file it must not: nobody would be asked for a key.
@@ -95,6 +107,7 @@ func TestComposeConfigurationLoads(t *testing.T) {
 
 // The script makes what the configuration needs, once.
 func TestPrincipalsScript(t *testing.T) {
+	needsRedisLimiter(t)
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skipf("skipped: deploy/principals is not run: %v", err)
 	}

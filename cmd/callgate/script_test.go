@@ -11,6 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/callgate/callgate/app"
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/testkit/acptest"
 	"github.com/callgate/callgate/internal/testkit/parallel"
@@ -111,5 +112,10 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: "testdata/script", Setup: func(e *testscript.Env) error {
 		e.Setenv(configVariable, configs.BuiltIn)
 		return nil
+	}, Condition: func(name string) (bool, error) {
+		if name != "redis-limiter" {
+			return false, fmt.Errorf("there is no condition %s", name)
+		}
+		return app.Has(configs.RedisLimiter), nil
 	}})
 }
