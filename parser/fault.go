@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/callgate/callgate/internal/text"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -155,20 +156,12 @@ func TypeName(first byte) string {
 	return "a number"
 }
 
-// maxQuoted is how many characters of a name a message shows.
+// maxQuoted is how many characters of a text a message shows.
 const maxQuoted = 64
 
-// Quote shows a name that a model wrote: in quotes, escaped, and cut when long.
-func Quote(name string) string {
-	n := 0
-	for i := range name {
-		if n == maxQuoted {
-			return strconv.QuoteToGraphic(name[:i] + "…")
-		}
-		n++
-	}
-	return strconv.QuoteToGraphic(name)
-}
+// Quote shows a short text of a model, an author or an operator in a message, so that nothing in it hides,
+// breaks the line or never ends: in quotes, escaped, and cut when long.
+func Quote(s string) string { return strconv.Quote(text.Shorten(s, maxQuoted)) }
 
 // input is the known part of a completion: the bytes that may be read, and the length of
 // the whole.

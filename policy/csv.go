@@ -6,7 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/callgate/callgate/policy/internal/lexical"
+	"github.com/callgate/callgate/parser"
 )
 
 // endLine is the last line of every complete file.
@@ -109,7 +109,7 @@ func splitFields(raw string, line int, f *faults) ([]field, bool) {
 			for at = end + 1; at < len(raw) && raw[at] == ' '; at++ {
 			}
 			if at < len(raw) && raw[at] != ',' {
-				f.add(line, at+1, lexical.Quote(raw[at:])+" after a closing quote", "a comma or the end of the line")
+				f.add(line, at+1, parser.Quote(raw[at:])+" after a closing quote", "a comma or the end of the line")
 				return nil, false
 			}
 		} else {

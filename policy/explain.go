@@ -11,6 +11,7 @@ import (
 
 	"github.com/callgate/callgate/history"
 	"github.com/callgate/callgate/internal/safe"
+	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/policy/condition"
 	"github.com/callgate/callgate/policy/internal/lexical"
 )
@@ -208,7 +209,7 @@ func (p *Policy) nearMiss(rule *rule, r Request, subjects map[string]bool, j *ev
 		return p.conditionNearMiss(rule, j, d)
 	case domain && tool:
 		if isRole(rule.Subject) {
-			return fmt.Sprintf("wrong subject: %s does not have %s in %s", lexical.Quote(r.Agent), rule.Subject, lexical.Quote(at.String())), 3
+			return fmt.Sprintf("wrong subject: %s does not have %s in %s", parser.Quote(r.Agent), rule.Subject, parser.Quote(at.String())), 3
 		}
 		return fmt.Sprintf("wrong subject: the row is for %s", rule.Subject), 4
 	case subject && tool:

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/callgate/callgate/history"
+	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/policy/condition"
-	"github.com/callgate/callgate/policy/internal/lexical"
 )
 
 // Source is the text of a policy file.
@@ -89,7 +89,7 @@ func (l *loader) add(r record) {
 		l.grants[key] = r.line
 		l.policy.grants = append(l.policy.grants, parsed)
 	default:
-		l.faults.add(r.line, kind.column, "a row of type "+lexical.Quote(kind.text), "p or g")
+		l.faults.add(r.line, kind.column, "a row of type "+parser.Quote(kind.text), "p or g")
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/policy/condition"
 	"github.com/callgate/callgate/policy/internal/lexical"
 )
@@ -157,18 +158,18 @@ func parseRow(r record, f *faults) (*rule, bool) {
 	subject, domain, tool, when, effect := r.fields[1], r.fields[2], r.fields[3], r.fields[4], r.fields[5]
 	before := len(f.list)
 	if !validSubject(subject.text) {
-		f.add(r.line, subject.column, "the subject "+lexical.Quote(subject.text), wantSubject)
+		f.add(r.line, subject.column, "the subject "+parser.Quote(subject.text), wantSubject)
 	}
 	where, ok := parseDomain(domain.text)
 	if !ok {
-		f.add(r.line, domain.column, "the domain "+lexical.Quote(domain.text), wantDomain)
+		f.add(r.line, domain.column, "the domain "+parser.Quote(domain.text), wantDomain)
 	}
 	if !lexical.ValidTool(tool.text) {
-		f.add(r.line, tool.column, "the tool "+lexical.Quote(tool.text), wantTool)
+		f.add(r.line, tool.column, "the tool "+parser.Quote(tool.text), wantTool)
 	}
 	what, ruleName, ok := parseEffect(effect.text)
 	if !ok {
-		f.add(r.line, effect.column, "the effect "+lexical.Quote(effect.text), wantEffect)
+		f.add(r.line, effect.column, "the effect "+parser.Quote(effect.text), wantEffect)
 	}
 	row := Row{File: f.file, Line: r.line, Subject: subject.text, Domain: domain.text, Tool: tool.text,
 		When: when.text, Effect: what, Rule: ruleName}
@@ -184,14 +185,14 @@ func parseGrant(r record, f *faults) (*grant, bool) {
 	member, role, domain := r.fields[1], r.fields[2], r.fields[3]
 	before := len(f.list)
 	if !validSubject(member.text) {
-		f.add(r.line, member.column, "the member "+lexical.Quote(member.text), wantSubject)
+		f.add(r.line, member.column, "the member "+parser.Quote(member.text), wantSubject)
 	}
 	if !isRole(role.text) || !validSubject(role.text) {
-		f.add(r.line, role.column, "the role "+lexical.Quote(role.text), "a role written role:NAME")
+		f.add(r.line, role.column, "the role "+parser.Quote(role.text), "a role written role:NAME")
 	}
 	where, ok := parseDomain(domain.text)
 	if !ok {
-		f.add(r.line, domain.column, "the domain "+lexical.Quote(domain.text), wantDomain)
+		f.add(r.line, domain.column, "the domain "+parser.Quote(domain.text), wantDomain)
 	}
 	return &grant{line: r.line, member: member.text, role: role.text, domainText: domain.text, domain: where}, len(f.list) == before
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/internal/similar"
+	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/policy/condition"
-	"github.com/callgate/callgate/policy/internal/lexical"
 )
 
 // configured holds the agents, tools and domains that the rest of the configuration names.
@@ -97,10 +97,10 @@ func (p *Policy) unusedRules(file string, tools []condition.Tool, workspaces Wor
 	warnOfSubject := func(line int, subject, outcome string) {
 		switch {
 		case isRole(subject) && !granted[subject]:
-			warn(line, "no g row grants %s, so this row %s", lexical.Quote(subject), outcome)
+			warn(line, "no g row grants %s, so this row %s", parser.Quote(subject), outcome)
 			warnings[len(warnings)-1].Kind = NoMembers
 		case !isRole(subject) && !k.agents[subject]:
-			warn(line, "no project lists an agent %s, so this row %s%s", lexical.Quote(subject), outcome, k.nearAgent(subject))
+			warn(line, "no project lists an agent %s, so this row %s%s", parser.Quote(subject), outcome, k.nearAgent(subject))
 		}
 	}
 	for _, g := range p.grants {
@@ -113,20 +113,20 @@ func (p *Policy) unusedRules(file string, tools []condition.Tool, workspaces Wor
 		used[r.Subject] = true
 		warnOfSubject(r.Line, r.Subject, "matches nothing")
 		if !k.domains[r.domain] {
-			warn(r.Line, "no project matches the domain %s, so this row matches nothing%s", lexical.Quote(r.Domain), k.nearDomain(r.Domain))
+			warn(r.Line, "no project matches the domain %s, so this row matches nothing%s", parser.Quote(r.Domain), k.nearDomain(r.Domain))
 		}
 		if !k.tool(r.Tool) {
-			warn(r.Line, "no tool matches %s, so this row matches nothing%s", lexical.Quote(r.Tool), k.nearTool(r.Tool))
+			warn(r.Line, "no tool matches %s, so this row matches nothing%s", parser.Quote(r.Tool), k.nearTool(r.Tool))
 			warnings[len(warnings)-1].UnknownTool = true
 		}
 	}
 	for _, g := range p.grants {
 		warnOfSubject(g.line, g.member, "gives nothing")
 		if !used[g.role] {
-			warn(g.line, "no p row names %s, so this row gives nothing", lexical.Quote(g.role))
+			warn(g.line, "no p row names %s, so this row gives nothing", parser.Quote(g.role))
 		}
 		if !k.domains[g.domain] {
-			warn(g.line, "no project matches the domain %s, so this row gives nothing%s", lexical.Quote(g.domainText), k.nearDomain(g.domainText))
+			warn(g.line, "no project matches the domain %s, so this row gives nothing%s", parser.Quote(g.domainText), k.nearDomain(g.domainText))
 		}
 	}
 	return warnings

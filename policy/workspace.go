@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/internal/invalid"
+	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/policy/boundary"
 	"github.com/callgate/callgate/policy/internal/lexical"
 	"github.com/callgate/callgate/refusal"
@@ -148,7 +149,7 @@ func (v *validation) project(p Project, at []string) {
 			v.add(here, "%s", bad)
 		}
 		if boundary.BuiltIn(name) {
-			v.add(here, "found a resource named %s, expected a name that is not a kind of boundary itself", lexical.Quote(name))
+			v.add(here, "found a resource named %s, expected a name that is not a kind of boundary itself", parser.Quote(name))
 		}
 		v.each(here, values, func(value string) string {
 			if strings.Contains(strings.TrimSuffix(value, "*"), "*") {
@@ -167,7 +168,7 @@ func (v *validation) each(at []string, values []string, bad func(string) string)
 		if message := bad(value); message != "" {
 			v.add(here, "%s", message)
 		} else if j, repeated := first[value]; repeated {
-			v.add(here, "found %s again, which is element %d already", lexical.QuoteUpTo(300, value), j) // paths differ at their end
+			v.add(here, "found %.300q again, which is element %d already", value, j) // paths differ at their end
 		} else {
 			first[value] = i
 		}

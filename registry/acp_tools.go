@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/callgate/callgate/registry/internal/lexical"
+	"github.com/callgate/callgate/parser"
 )
 
 // RunACP is the type of tools that the client of an ACP session runs.
@@ -38,7 +38,7 @@ func checkDelegated(t Tool, report func(string, ...string)) {
 	if known == nil {
 		found := "found nothing"
 		if t.Run.Tool != "" {
-			found = "found " + lexical.Quote(t.Run.Tool)
+			found = "found " + parser.Quote(t.Run.Tool)
 		}
 		report(found+"; expected the method of the client: fs/read_text_file, fs/write_text_file or terminal/create", "run", "tool")
 		return
@@ -52,7 +52,7 @@ func checkDelegated(t Tool, report func(string, ...string)) {
 	_ = json.Unmarshal(root["properties"], &properties)
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		if !slices.Contains(known, name) {
-			report(fmt.Sprintf("found the argument %s, which %s does not take; expected %s", lexical.Quote(name), t.Run.Tool, strings.Join(known, ", ")), "input_schema")
+			report(fmt.Sprintf("found the argument %s, which %s does not take; expected %s", parser.Quote(name), t.Run.Tool, strings.Join(known, ", ")), "input_schema")
 		}
 	}
 }

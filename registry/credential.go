@@ -10,7 +10,7 @@ import (
 
 	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/internal/netx"
-	"github.com/callgate/callgate/registry/internal/lexical"
+	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/tool"
 )
 
@@ -52,10 +52,10 @@ func checkCredential(r *tool.Run, remote bool, report func(string, ...string)) {
 		fail("found a credential; expected none with a command, which has env instead")
 		return
 	case !remote && r.Type != "http":
-		fail("found a credential; expected none with the type " + lexical.Quote(r.Type))
+		fail("found a credential; expected none with the type " + parser.Quote(r.Type))
 		return
 	case c.In == tool.InExchange && r.Type != "http":
-		fail("found in: exchange with the type "+lexical.Quote(r.Type)+"; expected the type \"http\", the only one that calls a tool as its caller, or another credential", "in")
+		fail("found in: exchange with the type "+parser.Quote(r.Type)+"; expected the type \"http\", the only one that calls a tool as its caller, or another credential", "in")
 		return
 	}
 	checkOneOf(fail, c.In, credentialForms, "in")
@@ -93,10 +93,10 @@ func checkCredentialHeader(c *tool.Credential, fail func(string, ...string)) {
 	own := ReservedHeader(c.Name) && name != "authorization" && name != "proxy-authorization" && name != "cookie" ||
 		name == "oxp-version" || name == "last-event-id" || strings.HasPrefix(name, "mcp-")
 	if len(c.Name) > maxCredentialName || !ascii.IsToken(c.Name) || own {
-		fail(fmt.Sprintf("found %s; expected the name of a header for a credential, such as X-Api-Key", lexical.Quote(c.Name)), "name")
+		fail(fmt.Sprintf("found %s; expected the name of a header for a credential, such as X-Api-Key", parser.Quote(c.Name)), "name")
 	}
 	if len(c.Prefix) > maxCredentialName || !ascii.IsPrintable(c.Prefix) || strings.HasPrefix(c.Prefix, " ") {
-		fail(fmt.Sprintf("found %s; expected at most %d printable ASCII characters, such as \"Token \"", lexical.Quote(c.Prefix), maxCredentialName), "prefix")
+		fail(fmt.Sprintf("found %s; expected at most %d printable ASCII characters, such as \"Token \"", parser.Quote(c.Prefix), maxCredentialName), "prefix")
 	}
 }
 
@@ -124,7 +124,7 @@ func checkOAuth(c *tool.Credential, fail func(string, ...string)) {
 	}
 	for i, scope := range o.Scopes {
 		if len(scope) > maxCredentialText || scope == "" || !ascii.IsVisible(scope) || strings.ContainsAny(scope, `"\`) {
-			fail(fmt.Sprintf("found %s; expected a scope of visible ASCII characters without quotes and backslashes (RFC 6749)", lexical.Quote(scope)), "scopes", fmt.Sprint(i))
+			fail(fmt.Sprintf("found %s; expected a scope of visible ASCII characters without quotes and backslashes (RFC 6749)", parser.Quote(scope)), "scopes", fmt.Sprint(i))
 		}
 	}
 	if len(o.Parameters) > maxTokenParameters {
@@ -133,7 +133,7 @@ func checkOAuth(c *tool.Credential, fail func(string, ...string)) {
 	for _, name := range slices.Sorted(maps.Keys(o.Parameters)) {
 		switch {
 		case slices.Contains(own, name):
-			fail(fmt.Sprintf("found the parameter %s, which has a key of its own or is always the same; expected another", lexical.Quote(name)), "parameters", name)
+			fail(fmt.Sprintf("found the parameter %s, which has a key of its own or is always the same; expected another", parser.Quote(name)), "parameters", name)
 		case name == "" || !within(name) || !within(o.Parameters[name]):
 			fail(fmt.Sprintf("found a parameter with control characters, without a name, or of more than %d bytes", maxCredentialText), "parameters", name)
 		}
@@ -148,7 +148,7 @@ func checkOAuth(c *tool.Credential, fail func(string, ...string)) {
 func checkExchange(o *tool.OAuth, fail func(string, ...string)) {
 	checkOneOf(fail, o.Grant, []string{tool.GrantTokenExchange, tool.GrantJWTBearer, tool.GrantEntraOBO}, "grant")
 	if o.SubjectType != "" && o.Grant != tool.GrantTokenExchange {
-		fail("found subject_type with the grant "+lexical.Quote(o.Grant)+"; expected it with token_exchange alone: others send the token as an assertion", "subject_type")
+		fail("found subject_type with the grant "+parser.Quote(o.Grant)+"; expected it with token_exchange alone: others send the token as an assertion", "subject_type")
 	}
 	if o.Grant == tool.GrantEntraOBO {
 		checkEntra(o, fail)
@@ -174,7 +174,7 @@ func checkEntra(o *tool.OAuth, fail func(string, ...string)) {
 	resource, _ := cutScope(o.Scopes[0])
 	for i, scope := range o.Scopes {
 		if of, name := cutScope(scope); of == "" || of != resource || name == "" || name == ".default" && len(o.Scopes) > 1 {
-			fail("found "+lexical.Quote(scope)+"; "+expected, "scopes", fmt.Sprint(i))
+			fail("found "+parser.Quote(scope)+"; "+expected, "scopes", fmt.Sprint(i))
 		}
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/callgate/callgate/registry/internal/lexical"
+	"github.com/callgate/callgate/internal/text"
+	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/tool"
 )
 
@@ -65,9 +66,9 @@ func checkRequest(t Tool, report func(string, ...string)) {
 	r := t.Run
 	switch {
 	case r.Type != "http" && r.Method != "":
-		report("found a method; expected none with the type "+lexical.Quote(r.Type), "run", "method")
+		report("found a method; expected none with the type "+parser.Quote(r.Type), "run", "method")
 	case r.Type != "http" && len(r.Parameters) > 0:
-		report("found parameters; expected none with the type "+lexical.Quote(r.Type), "run", "parameters")
+		report("found parameters; expected none with the type "+parser.Quote(r.Type), "run", "parameters")
 	case r.Method == "" && len(r.Parameters) > 0:
 		report("found parameters without a method; expected a method: "+strings.Join(methods, ", "), "run", "parameters")
 	}
@@ -87,7 +88,7 @@ func checkRequest(t Tool, report func(string, ...string)) {
 	}
 	for _, name := range w.placeholders {
 		if w.taken["path "+name] == "" {
-			report("found {"+name+"}, which no parameter fills; expected the parameter "+lexical.Quote(name)+" with the place path", "run", "url")
+			report("found {"+name+"}, which no parameter fills; expected the parameter "+parser.Quote(name)+" with the place path", "run", "url")
 		}
 	}
 	w.declared(t.InputSchema, r.Parameters)
@@ -164,22 +165,22 @@ func (w *requestTemplate) place(p tool.Parameter, method string) {
 	case "path":
 		key = p.In + " " + p.Argument
 		if !slices.Contains(w.placeholders, p.Argument) {
-			report("found the place path; expected {%s} in the path of the url", lexical.Shorten(p.Argument))
+			report("found the place path; expected {%s} in the path of the url", text.Shorten(p.Argument, 64))
 		}
 	case "query":
 		if name == "" {
 			report("found no name; expected one for the query")
 		}
 		if w.fixedQuery.Has(name) {
-			report("found %s, which stands in the url already; expected each name of the query once", lexical.Quote(name))
+			report("found %s, which stands in the url already; expected each name of the query once", parser.Quote(name))
 		}
 	case "header":
 		key = p.In + " " + strings.ReplaceAll(strings.ToLower(name), "_", "-")
 		switch {
 		case !headerName(name):
-			report("found %s; expected the name of a header", lexical.Quote(name))
+			report("found %s; expected the name of a header", parser.Quote(name))
 		case ReservedHeader(name):
-			report("found the header %s, which the gateway sets itself; expected another", lexical.Quote(name))
+			report("found the header %s, which the gateway sets itself; expected another", parser.Quote(name))
 		}
 	case "body":
 		key = p.In
@@ -187,17 +188,17 @@ func (w *requestTemplate) place(p tool.Parameter, method string) {
 			report("found the place body; expected none with the method %s", method)
 		}
 	default:
-		report("found the place %s; expected one of %s", lexical.Quote(p.In), strings.Join(locations, ", "))
+		report("found the place %s; expected one of %s", parser.Quote(p.In), strings.Join(locations, ", "))
 		return
 	}
 	if p.Name != "" && (p.In == "path" || p.In == "body") {
 		report("found a name; expected one in query and header alone")
 	}
 	if p.Join != "" && (p.Join != "comma" || p.In == "body") {
-		report("found join: %s; expected comma, and none with the place body", lexical.Shorten(p.Join))
+		report("found join: %s; expected comma, and none with the place body", text.Shorten(p.Join, 64))
 	}
 	if other, twice := w.taken[key]; twice {
-		report("found the place of the argument %s; expected each place for one argument", lexical.Quote(other))
+		report("found the place of the argument %s; expected each place for one argument", parser.Quote(other))
 	}
 	w.taken[key] = p.Argument
 }
@@ -241,7 +242,7 @@ func (w *requestTemplate) declared(schema json.RawMessage, parameters []tool.Par
 	}
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		if !placed[name] {
-			w.report("found no place for the argument "+lexical.Quote(name)+"; expected it among the parameters", "run", "parameters")
+			w.report("found no place for the argument "+parser.Quote(name)+"; expected it among the parameters", "run", "parameters")
 		}
 	}
 }

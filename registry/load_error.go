@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/callgate/callgate/registry/internal/lexical"
+	"github.com/callgate/callgate/parser"
 )
 
 // LoadError is one fault of one definition. It speaks to the operator and holds
@@ -26,7 +26,7 @@ type LoadError struct {
 // file adds from Tool, Field and Pointer.
 func (e *LoadError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "tool %s", lexical.Quote(e.Name))
+	fmt.Fprintf(&b, "tool %s", parser.Quote(e.Name))
 	if len(e.Field) > 0 {
 		b.WriteString(": " + strings.Join(e.Field, "."))
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/callgate/callgate/registry/internal/lexical"
+	"github.com/callgate/callgate/parser"
 )
 
 // Alphabet has the characters that a face allows in a name: bytes of Allowed, at most MaxBytes
@@ -65,7 +65,7 @@ func (m *NameMap) With(names []string, a Alphabet) (*NameMap, error) {
 	for _, name := range names {
 		wire := more.wire[name]
 		if other, taken := m.Name(wire); taken && other != name {
-			return nil, fmt.Errorf("name map: found %s, which becomes %s like %s where %s; expected names that stay apart", lexical.Quote(name), lexical.Quote(wire), lexical.Quote(other), a.rule())
+			return nil, fmt.Errorf("name map: found %s, which becomes %s like %s where %s; expected names that stay apart", parser.Quote(name), parser.Quote(wire), parser.Quote(other), a.rule())
 		}
 	}
 	more.base = m
@@ -109,10 +109,10 @@ func newNameEncoder(a Alphabet) *nameEncoder {
 func (w *nameEncoder) add(name string) (wire, fault string) {
 	wire = w.alphabet.encode(name)
 	if wire == "" || len(wire) > w.alphabet.MaxBytes {
-		return "", fmt.Sprintf("found %s; expected a name of 1 to %d bytes", lexical.Quote(name), w.alphabet.MaxBytes)
+		return "", fmt.Sprintf("found %s; expected a name of 1 to %d bytes", parser.Quote(name), w.alphabet.MaxBytes)
 	}
 	if other, taken := w.taken[wire]; taken && other != name {
-		return "", fmt.Sprintf("found %s, which becomes %s like %s where %s; expected names that stay apart", lexical.Quote(name), lexical.Quote(wire), lexical.Quote(other), w.alphabet.rule())
+		return "", fmt.Sprintf("found %s, which becomes %s like %s where %s; expected names that stay apart", parser.Quote(name), parser.Quote(wire), parser.Quote(other), w.alphabet.rule())
 	}
 	w.taken[wire] = name
 	return wire, ""

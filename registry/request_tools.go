@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"sync"
 
-	"github.com/callgate/callgate/registry/internal/lexical"
+	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/registry/schema"
 	"github.com/callgate/callgate/tool"
 )
@@ -51,7 +51,7 @@ func (r *Registry) With(tools []Brought) (with *Registry, leftOut []*LoadError, 
 	for i := range tools {
 		t := &tools[i]
 		taken := func(found string) error {
-			return &LoadError{Tool: i, Name: t.Name, Field: []string{"name"}, Message: "found " + lexical.Quote(t.Name) + found}
+			return &LoadError{Tool: i, Name: t.Name, Field: []string{"name"}, Message: "found " + parser.Quote(t.Name) + found}
 		}
 		if _, known := r.Lookup(t.Name); known {
 			return nil, nil, taken(", which the registry has; expected another name")

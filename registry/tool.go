@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/callgate/callgate/registry/internal/lexical"
+	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/tool"
 )
 
@@ -117,13 +117,13 @@ func completeNamed(t Tool, maxName int) (Tool, []*LoadError) {
 		faults = append(faults, &LoadError{Name: t.Name, Field: field, Message: message})
 	}
 	if !validName(t.Name, maxName) {
-		report(fmt.Sprintf("found %s; expected a name of letters, digits, _ and - in parts joined by dots, at most %d bytes", lexical.Quote(t.Name), maxName), "name")
+		report(fmt.Sprintf("found %s; expected a name of letters, digits, _ and - in parts joined by dots, at most %d bytes", parser.Quote(t.Name), maxName), "name")
 	}
 	if t.Version == "" {
 		t.Version = defaultVersion
 	}
 	if _, ok := parseVersion(t.Version); !ok {
-		report(fmt.Sprintf("found %s; expected a semantic version such as 1.0.0", lexical.Quote(t.Version)), "version")
+		report(fmt.Sprintf("found %s; expected a semantic version such as 1.0.0", parser.Quote(t.Version)), "version")
 	}
 	t.Kind = defaulted(t.Kind, defaultKind)
 	checkOneOf(report, t.Kind, kinds, "kind")
@@ -145,7 +145,7 @@ func defaulted(s, otherwise string) string {
 
 func checkOneOf(report func(string, ...string), found string, expected []string, field ...string) {
 	if !slices.Contains(expected, found) {
-		report(fmt.Sprintf("found %s; expected one of %s", lexical.Quote(found), strings.Join(expected, ", ")), field...)
+		report(fmt.Sprintf("found %s; expected one of %s", parser.Quote(found), strings.Join(expected, ", ")), field...)
 	}
 }
 
@@ -166,7 +166,7 @@ func completeRun(r tool.Run, report func(string, ...string)) tool.Run {
 			report(problem, "run", "url")
 		}
 	case r.URL != "":
-		report("found a url; expected none with the type "+lexical.Quote(r.Type), "run", "url")
+		report("found a url; expected none with the type "+parser.Quote(r.Type), "run", "url")
 	}
 	completeRemote(&r, remote, report)
 	r.Parameters = slices.Clone(r.Parameters)
@@ -193,7 +193,7 @@ func checkAddresses(addresses []string, report func(string, ...string), field ..
 		_, prefixErr := netip.ParsePrefix(a)
 		_, addrErr := netip.ParseAddr(a)
 		if prefixErr != nil && addrErr != nil {
-			report(fmt.Sprintf("found %s; expected an address or a prefix such as 127.0.0.1/32", lexical.Quote(a)), append(slices.Clone(field), fmt.Sprint(i))...)
+			report(fmt.Sprintf("found %s; expected an address or a prefix such as 127.0.0.1/32", parser.Quote(a)), append(slices.Clone(field), fmt.Sprint(i))...)
 		}
 	}
 }
@@ -211,10 +211,10 @@ func completeRemote(r *tool.Run, remote bool, report func(string, ...string)) {
 		report("found nothing; expected the tool's name on its server", "run", "tool")
 	}
 	if r.Type == "oxp" && r.Tool != "" && !oxpTool.MatchString(r.Tool) {
-		report(fmt.Sprintf("found %s; expected the tool's id and exact version, such as Toolkit.Tool@1.0.0", lexical.Quote(r.Tool)), "run", "tool")
+		report(fmt.Sprintf("found %s; expected the tool's id and exact version, such as Toolkit.Tool@1.0.0", parser.Quote(r.Tool)), "run", "tool")
 	}
 	if !remote && r.Type != RunACP && r.Tool != "" {
-		report("found a tool; expected none with the type "+lexical.Quote(r.Type), "run", "tool")
+		report("found a tool; expected none with the type "+parser.Quote(r.Type), "run", "tool")
 	}
 	completeEnv(r, report)
 	checkCredential(r, remote, report)
@@ -242,7 +242,7 @@ func completeAsks(r *tool.Run, report func(string, ...string)) {
 	}
 	for i, kind := range r.InputRequests {
 		if slices.Contains(r.InputRequests[:i], kind) {
-			report(fmt.Sprintf("found %s a second time; expected each kind of question once", lexical.Quote(kind)), "run", "input_requests", fmt.Sprint(i))
+			report(fmt.Sprintf("found %s a second time; expected each kind of question once", parser.Quote(kind)), "run", "input_requests", fmt.Sprint(i))
 			continue
 		}
 		checkOneOf(report, kind, tool.QuestionKinds(), "run", "input_requests", fmt.Sprint(i))
@@ -260,7 +260,7 @@ func checkURL(raw string) string {
 	case err != nil:
 		return "found an invalid URL; " + expected
 	case u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Sprintf("found the scheme %s; %s", lexical.Quote(u.Scheme), expected)
+		return fmt.Sprintf("found the scheme %s; %s", parser.Quote(u.Scheme), expected)
 	case u.User != nil:
 		return "found user info; " + expected
 	case u.Hostname() == "" || u.Opaque != "":

@@ -14,3 +14,15 @@ func Cut(s string, most int) string {
 	}
 	return s[:most]
 }
+
+// Shorten cuts a text after so many characters, and marks the cut by "…".
+func Shorten(s string, most int) string {
+	n := 0
+	for i := range s {
+		if n == most {
+			return s[:i] + "…"
+		}
+		n++
+	}
+	return s
+}

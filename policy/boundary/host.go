@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/internal/ascii"
+	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/policy/internal/lexical"
 )
 
@@ -86,12 +87,12 @@ func HostProblem(entry string) string {
 	host := foldASCII(entry)
 	if address, err := netip.ParseAddr(host); err == nil {
 		if address.Zone() != "" || address.String() != host {
-			return fmt.Sprintf("found the address %s, expected its usual form without a zone", lexical.Quote(entry))
+			return fmt.Sprintf("found the address %s, expected its usual form without a zone", parser.Quote(entry))
 		}
 		return ""
 	}
 	if !hostName(strings.TrimPrefix(host, "*.")) {
-		return fmt.Sprintf("found the host %s, expected a host name, *.NAME or an IP address, without scheme, port or a dot at its end", lexical.Quote(entry))
+		return fmt.Sprintf("found the host %s, expected a host name, *.NAME or an IP address, without scheme, port or a dot at its end", parser.Quote(entry))
 	}
 	return ""
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/policy/internal/lexical"
 )
 
@@ -190,7 +191,7 @@ func RootProblem(root string) string {
 		return bad
 	}
 	if !filepath.IsAbs(root) || filepath.Clean(root) != root {
-		return fmt.Sprintf("found the root %s, expected an absolute path without ., .., // or a slash at its end", lexical.Quote(root))
+		return fmt.Sprintf("found the root %s, expected an absolute path without ., .., // or a slash at its end", parser.Quote(root))
 	}
 	return ""
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/callgate/callgate/history"
 	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/internal/similar"
-	"github.com/callgate/callgate/policy/internal/lexical"
+	"github.com/callgate/callgate/parser"
 )
 
 // The variables by which a condition asks what was done before, and what they are compiled to: names that
@@ -216,7 +216,7 @@ func (r *pastReader) label(e, list celast.Expr, bound []string) {
 	if len(r.registry.labels) == 0 {
 		expected = "a label of the configuration, which lists none"
 	}
-	r.fail(e, "the label "+lexical.Quote(name)+", which no thread can have", expected)
+	r.fail(e, "the label "+parser.Quote(name)+", which no thread can have", expected)
 }
 
 // term reads thread.calls(…) and its like.
@@ -262,7 +262,7 @@ func (r *pastReader) term(e celast.Expr, of string, bound []string, inLoop bool)
 	if len(rest) > 0 || t.Caller {
 		window, at := next("a window", wantWindow)
 		if t.Window = parseWindow(window); t.Window == 0 && at != nil {
-			r.fail(at, "the window "+lexical.Quote(window), wantWindow)
+			r.fail(at, "the window "+parser.Quote(window), wantWindow)
 		}
 	}
 	if len(rest) > 0 {
@@ -300,7 +300,7 @@ func (r *pastReader) keys(e celast.Expr, of string) []keyValue {
 		case !isText:
 			r.fail(at, "a key of "+of+" that is not written in quotes", wantKeys)
 		case slices.ContainsFunc(values, func(v keyValue) bool { return v.key == key }):
-			r.fail(at, "the key "+lexical.Quote(key)+" again", "each key once")
+			r.fail(at, "the key "+parser.Quote(key)+" again", "each key once")
 		}
 		values = append(values, keyValue{key: key, value: entry.AsMapEntry().Value()})
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/callgate/callgate/history"
 	"github.com/callgate/callgate/internal/similar"
+	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/policy/internal/lexical"
 )
 
@@ -54,7 +55,7 @@ func (g *registered) schemas(name string) []map[string]any {
 // check checks a term against the registry, and notes of which kinds the values of its keys can be.
 func (r *pastReader) check(t history.Term, name string, toolAt, memberAt celast.Expr, values []keyValue) {
 	if !lexical.ValidTool(t.Tool) {
-		r.fail(toolAt, "the tool "+lexical.Quote(t.Tool)+" of "+name, wantTool+": 'pay', 'payments.*' or '*'")
+		r.fail(toolAt, "the tool "+parser.Quote(t.Tool)+" of "+name, wantTool+": 'pay', 'payments.*' or '*'")
 		return
 	}
 	if r.registry == nil || !r.registry.known {
@@ -62,7 +63,7 @@ func (r *pastReader) check(t history.Term, name string, toolAt, memberAt celast.
 	}
 	tools := r.registry.matching(t.Tool)
 	if len(tools) == 0 {
-		r.fail(toolAt, "the tool "+lexical.Quote(t.Tool)+" of "+name+", which is not registered",
+		r.fail(toolAt, "the tool "+parser.Quote(t.Tool)+" of "+name+", which is not registered",
 			wantTool+similar.DidYouMean(t.Tool, slices.Collect(maps.Keys(r.registry.tools))))
 		return
 	}
@@ -71,7 +72,7 @@ func (r *pastReader) check(t history.Term, name string, toolAt, memberAt celast.
 			version := r.registry.tools[tool][i]
 			if t.Kind == history.Sum {
 				if problem := summandProblem(version, schema, t.Member); problem != "" {
-					r.fail(memberAt, fmt.Sprintf("the member %s of %s, %s", lexical.Quote(t.Member), tool, problem),
+					r.fail(memberAt, fmt.Sprintf("the member %s of %s, %s", parser.Quote(t.Member), tool, problem),
 						`a required number with a "minimum" of 0 or more, without x-secret: else a call could leave it out or make room by a negative one, and the audit log has its sum`)
 					return
 				}
@@ -79,7 +80,7 @@ func (r *pastReader) check(t history.Term, name string, toolAt, memberAt celast.
 			for j := range values {
 				kind, problem := keyKind(version, schema, values[j].key)
 				if problem != "" {
-					r.fail(values[j].value, fmt.Sprintf("the key %s of %s, %s", lexical.Quote(values[j].key), tool, problem),
+					r.fail(values[j].value, fmt.Sprintf("the key %s of %s, %s", parser.Quote(values[j].key), tool, problem),
 						"a required text, number or boolean without x-secret: each call must have a value that can be compared")
 					return
 				}
@@ -174,7 +175,7 @@ func (r *pastReader) checkValues(checked *cel.Ast, by *schemaChecker) *Issue {
 			kind = numeric
 		}
 		if kind == anyType || len(v.kinds) > 0 && !slices.Contains(v.kinds, kind) {
-			r.fail(at, fmt.Sprintf("%s for the key %s", valueNames[kind], lexical.Quote(v.key)), "a text, a number or a boolean, as the schema of the tool has it")
+			r.fail(at, fmt.Sprintf("%s for the key %s", valueNames[kind], parser.Quote(v.key)), "a text, a number or a boolean, as the schema of the tool has it")
 		}
 	}
 	return r.issue

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/registry/format"
-	"github.com/callgate/callgate/registry/internal/lexical"
 )
 
 // Change is one thing that Cure changed in a definition: a member of one of its objects was left
@@ -132,7 +132,7 @@ func (c *curer) dialect(root map[string]any) {
 	}
 	eachObject("", root, func(pointer string, s map[string]any) {
 		if s["$schema"] == uri {
-			c.remove(pointer, s, "$schema", "the dialect "+lexical.Quote(uri)+" is read as JSON Schema 2020-12")
+			c.remove(pointer, s, "$schema", "the dialect "+parser.Quote(uri)+" is read as JSON Schema 2020-12")
 		}
 	})
 }
@@ -235,7 +235,7 @@ func (c *curer) keyword(pointer string, s map[string]any, name string) {
 		c.remove(pointer, s, name, "required: false requires nothing")
 	case name == "format":
 		if f, ok := value.(string); ok && !format.Known(f) {
-			c.remove(pointer, s, name, "the format "+lexical.Quote(f)+" is not judged")
+			c.remove(pointer, s, name, "the format "+parser.Quote(f)+" is not judged")
 		}
 	}
 }

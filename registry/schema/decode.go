@@ -10,8 +10,8 @@ import (
 
 	"github.com/callgate/callgate/internal/decimal"
 	"github.com/callgate/callgate/internal/rawjson"
+	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
-	"github.com/callgate/callgate/registry/internal/lexical"
 )
 
 const (
@@ -52,7 +52,7 @@ func decodeFault(err error) *Fault {
 		switch syntax.Reason {
 		case rawjson.Duplicate:
 			name := syntax.Pointer[strings.LastIndexByte(syntax.Pointer, '/')+1:]
-			return &Fault{syntax.Pointer, fmt.Sprintf("found the key %s a second time; expected each key once", lexical.Quote(refusal.UnescapePointer(name)))}
+			return &Fault{syntax.Pointer, fmt.Sprintf("found the key %s a second time; expected each key once", parser.Quote(refusal.UnescapePointer(name)))}
 		case rawjson.Surrogate:
 			return &Fault{"", "found a lone surrogate escape; expected whole characters"}
 		}

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
-	"github.com/callgate/callgate/registry/internal/lexical"
 )
 
 // subschema is one schema inside a document: a bool or an object of keywords.
@@ -159,11 +159,11 @@ func (l *resolver) identify(s *subschema, object map[string]any) {
 	if id, ok := object["$id"].(string); ok {
 		uri, fragment, ok := resolveURI(s.base, id)
 		if !ok || fragment != "" {
-			l.report(child(s.pointer, "$id"), "found "+lexical.Quote(id)+"; expected a URI without a fragment")
+			l.report(child(s.pointer, "$id"), "found "+parser.Quote(id)+"; expected a URI without a fragment")
 			return
 		}
 		if _, twice := l.resources[uri]; twice && l.resources[uri] != nil {
-			l.report(child(s.pointer, "$id"), "found "+lexical.Quote(id)+" a second time; expected each $id once")
+			l.report(child(s.pointer, "$id"), "found "+parser.Quote(id)+" a second time; expected each $id once")
 			return
 		}
 		s.base = uri
@@ -172,7 +172,7 @@ func (l *resolver) identify(s *subschema, object map[string]any) {
 	if anchor, ok := object["$anchor"].(string); ok {
 		name := s.base + "#" + anchor
 		if l.anchors[name] != nil {
-			l.report(child(s.pointer, "$anchor"), "found "+lexical.Quote(anchor)+" a second time; expected each $anchor once")
+			l.report(child(s.pointer, "$anchor"), "found "+parser.Quote(anchor)+" a second time; expected each $anchor once")
 		}
 		l.anchors[name] = s
 	}
@@ -186,7 +186,7 @@ func (l *resolver) target(s *subschema) (*subschema, string) {
 	}
 	uri, fragment, ok := resolveURI(s.base, ref)
 	if !ok {
-		return nil, "found " + lexical.Quote(ref) + "; expected a reference such as #/$defs/name"
+		return nil, "found " + parser.Quote(ref) + "; expected a reference such as #/$defs/name"
 	}
 	root := l.resources[uri]
 	if root == nil {
@@ -194,9 +194,9 @@ func (l *resolver) target(s *subschema) (*subschema, string) {
 	}
 	if root == nil {
 		if strings.HasPrefix(uri, baseURI) {
-			return nil, "found " + lexical.Quote(ref) + ", which leads nowhere; expected a place of this schema such as #/$defs/name"
+			return nil, "found " + parser.Quote(ref) + ", which leads nowhere; expected a place of this schema such as #/$defs/name"
 		}
-		return nil, "found " + lexical.Quote(ref) + ", which leads to another document; expected a place of this schema: nothing is ever fetched"
+		return nil, "found " + parser.Quote(ref) + ", which leads to another document; expected a place of this schema: nothing is ever fetched"
 	}
 	var found *subschema
 	switch {
@@ -208,7 +208,7 @@ func (l *resolver) target(s *subschema) (*subschema, string) {
 		found = l.anchors[uri+"#"+fragment]
 	}
 	if found == nil {
-		return nil, "found " + lexical.Quote(ref) + ", which leads to no schema; expected a place of this schema such as #/$defs/name"
+		return nil, "found " + parser.Quote(ref) + ", which leads to no schema; expected a place of this schema such as #/$defs/name"
 	}
 	return found, ""
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/kaptinlin/jsonschema"
 
 	"github.com/callgate/callgate/internal/safe"
+	"github.com/callgate/callgate/internal/text"
 	"github.com/callgate/callgate/registry/format"
-	"github.com/callgate/callgate/registry/internal/lexical"
 )
 
 // library is kaptinlin/jsonschema on a closed schema. It decides about every value that the program of
@@ -126,5 +126,5 @@ func evaluate(s *jsonschema.Schema, v any, read func(*jsonschema.EvaluationResul
 // shortCause keeps one line of the author's own text.
 func shortCause(err error) string {
 	line, _, _ := strings.Cut(strings.ReplaceAll(fmt.Sprint(err), baseURI, ""), "\n")
-	return lexical.Cut(line)
+	return text.Shorten(line, maxText)
 }

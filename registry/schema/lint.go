@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/registry/format"
-	"github.com/callgate/callgate/registry/internal/lexical"
 )
 
 // maxSchemas and maxPatternSize bound what one definition may hold.
@@ -48,7 +48,7 @@ func (l *resolver) lintKeyword(s *subschema, name string, value any) {
 		l.lintExtension(s, name, value)
 		return
 	case !known:
-		message := "found the unknown keyword " + lexical.Quote(name) + "; expected a keyword of JSON Schema 2020-12 or a name that begins with x-"
+		message := "found the unknown keyword " + parser.Quote(name) + "; expected a keyword of JSON Schema 2020-12 or a name that begins with x-"
 		if suggestion := suggestKeyword(name); suggestion != "" {
 			message += " (did you mean " + suggestion + "?)"
 		}
@@ -66,7 +66,7 @@ func (l *resolver) lintKeyword(s *subschema, name string, value any) {
 		l.lintDialect(s, at(), value)
 	case "format":
 		if f, _ := value.(string); !l.formatAnnotations && !format.Known(f) {
-			l.report(at(), "found the unknown format "+lexical.Quote(f)+"; expected one of "+strings.Join(format.Names(), ", "))
+			l.report(at(), "found the unknown format "+parser.Quote(f)+"; expected one of "+strings.Join(format.Names(), ", "))
 		}
 	case "multipleOf":
 		if d, ok := numberOf(value); ok && d.Sign() <= 0 {
@@ -88,7 +88,7 @@ func (l *resolver) lintDialect(s *subschema, at string, value any) {
 	uri, _ := value.(string)
 	dialect, ok := dialectOf(uri)
 	if !ok {
-		l.report(at, "found "+lexical.Quote(uri)+"; expected "+draft2020+" or "+draft7+"#")
+		l.report(at, "found "+parser.Quote(uri)+"; expected "+draft2020+" or "+draft7+"#")
 	} else if dialect != s.doc.dialect {
 		l.report(at, "found a second dialect in one document; expected "+s.doc.dialect)
 	}
@@ -126,7 +126,7 @@ func (l *resolver) lintPattern(at, pattern string) {
 		if errors.As(err, &syntaxErr) {
 			reason = syntaxErr.Code.String()
 		}
-		l.report(at, "found the pattern "+lexical.Quote(pattern)+" ("+reason+"); expected RE2 syntax, which has no look-around and no back references")
+		l.report(at, "found the pattern "+parser.Quote(pattern)+" ("+reason+"); expected RE2 syntax, which has no look-around and no back references")
 		return
 	}
 	if n := patternSize(RE2(pattern)); n > maxPatternSize {

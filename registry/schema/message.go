@@ -7,11 +7,15 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/callgate/callgate/registry/internal/lexical"
+	"github.com/callgate/callgate/internal/text"
+	"github.com/callgate/callgate/parser"
 )
 
 // maxListed bounds how many expectations a message lists.
 const maxListed = 10
+
+// maxText is how many characters of a pattern or a value a message shows.
+const maxText = 80
 
 // words are those of a value that is judged, in messages.
 type words struct {
@@ -53,7 +57,7 @@ func (w *words) place(path []pathToken) string {
 			b.WriteString(t.name)
 		}
 	}
-	return w.member + " " + lexical.Quote(b.String())
+	return w.member + " " + parser.Quote(b.String())
 }
 
 func wrongTypeMessage(n *node, v any, place string) string {
@@ -91,7 +95,7 @@ func (n *node) declared(name string) *node {
 func unexpectedMessage(n *node, v map[string]any, name, place string, w *words, suggestions *memberSuggestions) string {
 	say := fmt.Sprintf("%s is not part of %s.", place, w.by)
 	if suggestion := suggestions.suggest(n, v, name); suggestion != "" {
-		return say + " Did you mean " + lexical.Quote(suggestion) + "?"
+		return say + " Did you mean " + parser.Quote(suggestion) + "?"
 	}
 	return say + " " + w.again + " without it."
 }
@@ -118,7 +122,7 @@ func (n *node) requirement(v any, f faultKind, by string) string {
 	case faultMaxLength:
 		return fmt.Sprintf("must be at most %s long, not %d", plural(n.maxLength, "character"), lengthOf(v))
 	case faultPattern:
-		return "must match the pattern " + lexical.Cut(n.pattern.source)
+		return "must match the pattern " + text.Shorten(n.pattern.source, maxText)
 	case faultFormat:
 		return "must be " + n.format.Description
 	case faultMinimum:
@@ -225,7 +229,7 @@ func textRange(n *node) string {
 	case n.format != nil:
 		return " that is " + n.format.Description
 	case n.pattern != nil:
-		return " that matches " + lexical.Cut(n.pattern.source)
+		return " that matches " + text.Shorten(n.pattern.source, maxText)
 	case n.minLength > 0 && n.maxLength >= 0:
 		return fmt.Sprintf(" of %d to %s", n.minLength, plural(n.maxLength, "character"))
 	case n.minLength > 0:
@@ -255,7 +259,7 @@ func numberRange(n *node) string {
 func listNames(names []string) string {
 	var list []string
 	for _, name := range names[:min(len(names), maxListed)] {
-		list = append(list, lexical.Quote(name))
+		list = append(list, parser.Quote(name))
 	}
 	if len(names) > maxListed {
 		list = append(list, "others")
@@ -267,11 +271,11 @@ func listNames(names []string) string {
 func listValues(values []any) string {
 	var list []string
 	for _, v := range values[:min(len(values), maxListed)] {
-		text, err := json.Marshal(v)
+		raw, err := json.Marshal(v)
 		if err != nil {
 			continue
 		}
-		list = append(list, lexical.Cut(string(text)))
+		list = append(list, text.Shorten(string(raw), maxText))
 	}
 	if len(values) > maxListed {
 		list = append(list, fmt.Sprintf("%d more values", len(values)-maxListed))

@@ -7,7 +7,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/callgate/callgate/registry/internal/lexical"
+	"github.com/callgate/callgate/internal/text"
+	"github.com/callgate/callgate/parser"
 )
 
 // anchorForm is how the metaschema spells $anchor.
@@ -100,9 +101,9 @@ func (l *resolver) unexpectedForm(at string, v any, expected string) {
 	found := kindOf(v)
 	switch v := v.(type) {
 	case string:
-		found = lexical.Quote(v)
+		found = parser.Quote(v)
 	case json.Number:
-		found = lexical.Shorten(string(v))
+		found = text.Shorten(string(v), maxText)
 	case bool:
 		found = strconv.FormatBool(v)
 	case []any:

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/internal/decimal"
+	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/registry/format"
-	"github.com/callgate/callgate/registry/internal/lexical"
 )
 
 // node is one compiled schema. A tree of nodes is immutable once built; only
@@ -229,7 +229,7 @@ func (c *builder) memberKeyword(n *node, name string, value any) {
 			n.dependentSchemas = append(n.dependentSchemas, dependentSchema{k, c.schema(v)})
 		}
 	default:
-		panic(Fault{"", "found " + lexical.Quote(name) + ", which no evaluator knows"})
+		panic(Fault{"", "found " + parser.Quote(name) + ", which no evaluator knows"})
 	}
 }
 

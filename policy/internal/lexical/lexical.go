@@ -7,18 +7,9 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/callgate/callgate/parser"
 )
-
-// Quote shows a piece of the file, shortened.
-func Quote(s string) string { return QuoteUpTo(60, s) }
-
-// QuoteUpTo quotes a text; of one that is longer than so many bytes only the beginning.
-func QuoteUpTo(most int, s string) string {
-	if len(s) > most {
-		return fmt.Sprintf("%q…", strings.ToValidUTF8(s[:most], ""))
-	}
-	return fmt.Sprintf("%q", s)
-}
 
 // NameProblem returns the fault of a name; "" for none.
 func NameProblem(s string) string {
@@ -28,9 +19,9 @@ func NameProblem(s string) string {
 	case !utf8.ValidString(s):
 		return "found invalid UTF-8, expected text"
 	case strings.TrimSpace(s) != s:
-		return fmt.Sprintf("found %s, expected no space at either end", Quote(s))
+		return fmt.Sprintf("found %s, expected no space at either end", parser.Quote(s))
 	case strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }):
-		return fmt.Sprintf("found %s, expected no control or invisible character", Quote(s))
+		return fmt.Sprintf("found %s, expected no control or invisible character", parser.Quote(s))
 	}
 	return ""
 }
