@@ -16,7 +16,7 @@ import (
 // nothing of another; an agent that is named nowhere has none.
 func TestAgentPage(t *testing.T) {
 	f := newFixtureOf(t, nil, map[string]string{
-		"callgate.yaml": "registry: {files: [tools.yaml]}\nlimits: limits.yaml\n", "tools.yaml": oneTool, "limits.yaml": "agents: {Analyst: {rate: 7/s, burst: 9}, Intern: {rate: 3/s, burst: 5}}\n",
+		"callgate.yaml": "registry: {files: [tools.yaml]}\nlimits: limits.yaml\n", "tools.yaml": oneTool, "limits.yaml": "agents: {Analyst: {rate: 7/m, burst: 9}, Intern: {rate: 3/m, burst: 5}}\n",
 	})
 	analysts := f.judge("Analyst", `{"tool":{"name":"web.search","arguments":{}}}`)
 	interns := f.judge("Intern", `{"tool":{"name":"web.search","arguments":{}}}`)
@@ -31,8 +31,8 @@ func TestAgentPage(t *testing.T) {
 		status    int
 		has, lack []string
 	}{
-		"Analyst":  {200, []string{analysts, ">always<", "web.search", "8 of 9 left", "7/s", "acme/alpha", "agent=Analyst"}, []string{interns, "3/s", "too eager"}},
-		"Intern":   {200, []string{interns, "the policy allows it none", "1 other tool is denied here: web.search", "5 of 5 left", "too eager"}, []string{analysts, "7/s"}},
+		"Analyst":  {200, []string{analysts, ">always<", "web.search", "8 of 9 left", "7/m", "acme/alpha", "agent=Analyst"}, []string{interns, "3/m", "too eager"}},
+		"Intern":   {200, []string{interns, "the policy allows it none", "1 other tool is denied here: web.search", "5 of 5 left", "too eager"}, []string{analysts, "7/m"}},
 		"Gone/<b>": {200, []string{"call_gone", "Gone/&lt;b&gt;", "No project and no principal"}, []string{"<b>", "What it may do", "too eager"}},
 		"nobody":   {404, []string{"has such an agent", `href="/console/tools"`}, nil},
 	} {
