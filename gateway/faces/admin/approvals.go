@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -91,8 +92,8 @@ type VoteView struct {
 // shortArguments is how long the arguments in a list are that asks for short ones, in bytes: to be redacted, each is decoded.
 const shortArguments = 1024
 
-// ApprovalList is a page of approvals. Pages follow the order of ids; on a page, those that the caller may decide are
-// first, and of these the one that was asked for first.
+// ApprovalList is a page of approvals. Pages follow the order of ids; on a page, those that wait for the caller are
+// first, then those that wait for others, each kind in the order in which they were asked for.
 type ApprovalList struct {
 	Approvals []ApprovalView `json:"approvals"`
 	Next      string         `json:"next"` // the parameter after of the next page; empty: there is none
@@ -187,15 +188,20 @@ func (s *Approvals) list(r *Request) (any, error) {
 		}
 	}
 	slices.SortStableFunc(answer.Approvals, func(a, b ApprovalView) int {
-		switch {
-		case a.MayVote == b.MayVote:
-			return a.Opened.Compare(b.Opened)
-		case a.MayVote:
-			return -1
-		}
-		return 1
+		return cmp.Or(cmp.Compare(a.rank(), b.rank()), a.Opened.Compare(b.Opened))
 	})
 	return answer, nil
+}
+
+// rank orders the approvals of a page: those that wait for the caller, those that wait for others, the rest.
+func (v *ApprovalView) rank() int {
+	switch {
+	case v.State != approval.Waiting:
+		return 2
+	case v.MayVote:
+		return 0
+	}
+	return 1
 }
 
 // get returns an approval that the caller sees.
@@ -240,7 +246,13 @@ func (s *Approvals) vote(r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.recount(r.Context())
 	return s.view(r.Caller, &a), nil
+}
+
+// recount counts what waits after an act, so that the next answer of the status has it.
+func (s *Approvals) recount(ctx context.Context) {
+	_ = s.Desk.Measure(ctx) // the act has been done; without the store the earlier count stands
 }
 
 func (s *Approvals) revoke(r *Request) (any, error) {
@@ -248,6 +260,7 @@ func (s *Approvals) revoke(r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.recount(r.Context())
 	return s.view(r.Caller, &a), nil
 }
 

@@ -67,6 +67,7 @@ func (before *signs) changed(now *signs) []string {
 // It looks once a second while somebody listens, so a call costs nothing more.
 func (s *Sources) events(w http.ResponseWriter, r *Request) error {
 	out := sse.NewWriter(w, eventsTimeout, 0)
+	before := s.signs(r.Context()) // what changes after the stream has begun is told
 	// The listener's deadline for reading a request would end the stream.
 	if err := http.NewResponseController(w).SetReadDeadline(time.Time{}); err != nil {
 		return err
@@ -77,7 +78,7 @@ func (s *Sources) events(w http.ResponseWriter, r *Request) error {
 	}
 	ticker := time.NewTicker(eventsInterval)
 	defer ticker.Stop()
-	before, began, sent := s.signs(r.Context()), time.Now(), time.Now()
+	began, sent := time.Now(), time.Now()
 	for time.Since(began) < eventsLength {
 		select {
 		case <-r.Context().Done():

@@ -131,7 +131,9 @@ func TestApprovalsInOrder(t *testing.T) {
 		asked = append(asked, f.ask(t, gateway.Request{}, `{"amount":`+strings.Repeat("1", 1+len(asked)%3)+`,"note":"`+strings.Repeat("x", len(asked))+`"}`))
 		time.Sleep(time.Millisecond) // the order of approvals that were opened in the same instant is open
 	}
-	f.waiting = len(asked)
+	if err := f.executor.Desk().Measure(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	var got []string
 	for _, path := range []string{"/console/approvals", "/console/approvals?from=50&state=waiting"} {
 		_, body := f.do(t, f.Client(), sent{path: path})

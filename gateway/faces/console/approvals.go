@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/callgate/callgate/gateway/faces/admin"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store/approval"
 )
 
 // approvalsData are the approvals that the caller sees and, for operators, the grants.
@@ -68,10 +70,11 @@ func (c *Console) approvals(w http.ResponseWriter, r *request) *refusal.Error {
 const maxCounted = 100
 
 // waiting counts the approvals that wait for votes, and those of them that the caller may
-// decide. More says that some were not counted, Problem that none could be.
+// decide, of which Next waits longest. More says that some were not counted, Problem that none could be.
 type waiting struct {
 	All, Yours int
 	More       bool
+	Next       *admin.ApprovalView
 	Problem    *refusal.Error
 }
 
@@ -80,10 +83,11 @@ func (c *Console) countWaiting(r *request) waiting {
 	list, refused := ask[admin.ApprovalList](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/approvals", Query: query})
 	counted := waiting{More: list.Next != "", Problem: refused}
 	for i := range list.Approvals {
-		if a := &list.Approvals[i]; a.State == "waiting" {
+		if a := &list.Approvals[i]; a.State == approval.Waiting {
 			counted.All++
 			if a.MayVote {
 				counted.Yours++
+				counted.Next = cmp.Or(counted.Next, a)
 			}
 		}
 	}
@@ -96,13 +100,14 @@ func liveFor(r *request) string {
 	if !r.caller.Operator {
 		return ""
 	}
-	return "approvals decisions config"
+	return "decisions config"
 }
 
-// approvalData is an approval, and why what was sent last did not count.
+// approvalData is an approval, why what was sent last did not count, and what the caller may decide next.
 type approvalData struct {
 	admin.ApprovalView
 	Problem *refusal.Error
+	Waiting waiting // counted once the approval has been decided
 }
 
 func (c *Console) approval(w http.ResponseWriter, r *request) *refusal.Error {
@@ -116,11 +121,15 @@ func (c *Console) showApproval(w http.ResponseWriter, r *request, problem *refus
 	if refused != nil {
 		return refused
 	}
+	data := approvalData{ApprovalView: found, Problem: problem}
+	if found.State != approval.Waiting {
+		data.Waiting = c.countWaiting(r)
+	}
 	status, live := http.StatusOK, liveFor(r)
 	if problem != nil {
 		status, live = problem.Status(), "" // fetching it again would fetch another page
 	}
-	c.show(w, r, status, "approval", page{Title: found.Tool + ", requested by " + found.Agent, Live: live, Data: approvalData{found, problem}, Form: form})
+	c.show(w, r, status, "approval", page{Title: found.Tool + ", requested by " + found.Agent, Live: live, Data: data, Form: form})
 	return nil
 }
 

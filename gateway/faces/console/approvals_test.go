@@ -104,7 +104,7 @@ func TestApprovalPages(t *testing.T) {
 		}
 		api := f.see(t, who, id)
 		for _, want := range []string{
-			shown.Digest, "1.50", "[redacted]", "Pays somebody.", "look it up", "policy.csv:1", "waiting", "Analyst", "acme/alpha", "bot", "once", "0 of 1 approvals",
+			shown.Digest, "1.50", "[redacted]", "Pays somebody.", "look it up", "policy.csv:1", "waiting", "Analyst", "acme/alpha", "bot", "once", "one approval is enough",
 			api.Opened.Format("2006-01-02 15:04:05.000"), api.Until.Format("2006-01-02 15:04:05.000"), html.EscapeString(api.WhyNot),
 		} {
 			if !strings.Contains(body, want) {

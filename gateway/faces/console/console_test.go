@@ -56,7 +56,6 @@ type fixture struct {
 	candidate   lab.CandidateReport
 	recent      *admin.Recent
 	changes     *admin.Changes
-	waiting     int // approvals, as they were counted last
 }
 
 func newFixture(t testing.TB, authn gateway.Authenticator, tools string) *fixture {
@@ -113,7 +112,7 @@ func newFixtureOn(t testing.TB, authn gateway.Authenticator, more map[string]str
 	api.Mount((&admin.Sources{
 		Kernel: k.Kernel, Log: log, Recent: recent, Runs: runs.New(runs.Options{}), Version: "v1.2.3", Replica: "here", Started: time.Now(), SearchTime: time.Hour,
 		Changes: f.changes, StopsKept: desk.Kept, StopsInForce: func() int { return len(desk.Active()) }, Health: func() admin.Health { return f.health }, OpenBreakers: func() int { return 0 },
-		ApprovalsWaiting: func() int { return f.waiting },
+		ApprovalsWaiting: k.Desk().Waiting,
 		Candidate:        func() lab.CandidateReport { return f.candidate },
 		Differences:      func(name string) []toolservers.Difference { return f.differences },
 		Configuration: func() admin.Configuration {

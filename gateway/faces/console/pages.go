@@ -57,7 +57,7 @@ func (c *Console) overview(w http.ResponseWriter, r *request) *refusal.Error {
 	if refused != nil {
 		return refused
 	}
-	c.show(w, r, http.StatusOK, "overview", page{Title: "Overview", Live: "decisions config standing approvals", Data: overviewData{status, activity, chartsOf(&activity), repeated(last.Decisions), mostRefused(last.Decisions), len(last.Decisions), c.countWaiting(r)}})
+	c.show(w, r, http.StatusOK, "overview", page{Title: "Overview", Live: "decisions config standing", Data: overviewData{status, activity, chartsOf(&activity), repeated(last.Decisions), mostRefused(last.Decisions), len(last.Decisions), c.countWaiting(r)}})
 	return nil
 }
 

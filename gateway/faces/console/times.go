@@ -10,7 +10,7 @@ import (
 func ago(t, now time.Time) string {
 	switch d := now.Sub(t); {
 	case d < -time.Second:
-		return "in " + span(-d)
+		return "in " + left(-d)
 	case d < time.Second:
 		return "just now"
 	default:
@@ -30,6 +30,14 @@ func span(d time.Duration) string {
 		return fmt.Sprintf("%d h", d/time.Hour)
 	}
 	return fmt.Sprintf("%d days", d/day)
+}
+
+// left is a length of time as span says it, with the minutes of its hours.
+func left(d time.Duration) string {
+	if minutes := d % time.Hour / time.Minute; d >= time.Hour && d < 48*time.Hour && minutes > 0 {
+		return fmt.Sprintf("%s %d min", span(d), minutes)
+	}
+	return span(d)
 }
 
 // clock is the time of day, with its date unless that is today's.

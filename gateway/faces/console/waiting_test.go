@@ -3,6 +3,7 @@ package console_test
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -54,6 +55,56 @@ func onFile(t testing.TB) *boltstore.Store {
 	}
 	t.Cleanup(func() { f.Close() })
 	return f
+}
+
+// TestDecidedAtOnce: the page after a vote, and after a revocation, counts what still waits, and leads to it; the list has
+// it before what was decided.
+func TestDecidedAtOnce(t *testing.T) {
+	f := newFixtureOf(t, staff{}, asking("Pays.", "look"))
+	var ids []string
+	for i := range 3 {
+		ids = append(ids, f.ask(t, gateway.Request{Credential: "bot"}, fmt.Sprintf(`{"amount":%d}`, i)))
+		time.Sleep(time.Millisecond) // their order is that of asking
+	}
+	if err := f.executor.Desk().Measure(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	page := func(who, path string) string {
+		_, body := f.do(t, f.Client(), sent{path: path, header: bearer(who)})
+		return body
+	}
+	waiting := func(n int) bool {
+		return strings.Contains(page("ops", "/console"), fmt.Sprintf(`<span class="badge">%d<`, n))
+	}
+	if !waiting(3) {
+		t.Fatal("three are not counted")
+	}
+	path := "/console/approvals/" + ids[0]
+	if answer, body := f.do(t, f.browser(t), sent{method: "POST", path: path, form: url.Values{"vote": {"yes"}, "digest": {f.see(t, "ada", ids[0]).Digest}}, header: bearer("ada")}); answer.StatusCode != 303 {
+		t.Fatal(answer.StatusCode, body)
+	}
+	if !waiting(2) {
+		t.Error("one that is approved is counted as waiting")
+	}
+	if body := page("ada", path); !strings.Contains(body, `<a href="/console/approvals/`+ids[1]+`">Next`) {
+		t.Errorf("the page of what is decided does not lead on: %s", body)
+	}
+	if body := page("bot", path); strings.Contains(body, ">Next") {
+		t.Error("it leads to what the caller may not decide")
+	}
+	list := page("ada", "/console/approvals")
+	if second, third, first := strings.Index(list, ids[1]), strings.Index(list, ids[2]), strings.Index(list, ids[0]); second < 0 || second > third || third > first {
+		t.Errorf("what waits is not first: %s", list)
+	}
+	if n := strings.Count(list, `<td data-label="You can decide">yes</td>`); n != 2 {
+		t.Errorf("%d can be decided, of two", n)
+	}
+	if answer, _ := f.do(t, f.browser(t), sent{method: "POST", path: "/console/approvals/" + ids[1] + "/revoke", form: url.Values{}, header: bearer("ops")}); answer.StatusCode != 303 {
+		t.Fatal(answer.StatusCode)
+	}
+	if !waiting(1) {
+		t.Error("one that is revoked is counted as waiting")
+	}
 }
 
 // BenchmarkWaiting answers the list of approvals, and the pages that have it, while as many wait

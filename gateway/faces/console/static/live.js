@@ -13,14 +13,15 @@
   let paused = false;
   let timer = 0;
   let rest = 0; // until when nothing is fetched
-  const say = (text) => { note.textContent = text; };
+  const say = (text) => { note.textContent = paused ? "Paused" : text; };
   // The words of ago in times.go.
+  const minutes = (s) => s >= 3600 && s < 172800 && Math.floor(s % 3600 / 60) ? " " + Math.floor(s % 3600 / 60) + " min" : "";
   const span = (s) => s < 60 ? Math.floor(s) + " s" : s < 3600 ? Math.floor(s / 60) + " min" : s < 172800 ? Math.floor(s / 3600) + " h" : Math.floor(s / 86400) + " days";
   setInterval(() => {
     if (paused || document.hidden) return;
     for (const t of document.querySelectorAll("time[data-ago]")) {
       const s = (Date.now() - Date.parse(t.dateTime)) / 1000;
-      const words = s < -1 ? "in " + span(-s) : s < 1 ? "just now" : span(s) + " ago";
+      const words = s < -1 ? "in " + span(-s) + minutes(-s) : s < 1 ? "just now" : span(s) + " ago";
       if (t.textContent !== words) t.textContent = words;
     }
   }, 5000);
@@ -50,7 +51,7 @@
     if (again) refresh();
   }
   const events = new EventSource("/console/events");
-  events.onopen = () => say("Live");
+  events.onopen = () => { say("Live"); refresh(); }; // what has changed before is not told
   events.onerror = () => say("Not live: waiting for the gateway");
   events.onmessage = (e) => { if (kinds.includes(e.data)) refresh(); };
   document.addEventListener("visibilitychange", () => { if (!document.hidden && again) refresh(); });
@@ -61,6 +62,7 @@
       paused = !paused;
       button.setAttribute("aria-pressed", String(paused));
       button.textContent = paused ? "Resume updates" : "Pause updates";
+      say(events.readyState === EventSource.OPEN ? "Live" : "Not live: waiting for the gateway");
       if (!paused && again) refresh();
     });
   }
