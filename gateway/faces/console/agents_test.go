@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -75,11 +76,14 @@ func TestFind(t *testing.T) {
 		call: "/console/calls/" + call, " " + asks + "\n": "/console/approvals/" + asks, "toolu_1": "/console/calls/toolu_1",
 		strings.ToLower(call): "/console/calls/" + call, call[:14] + "\u2026": "/console/calls/" + call, strings.ToLower(asks[:14]): "/console/approvals/" + asks,
 		"CALL": "/console/calls?id=CALL", "Toolu": "/console/calls/toolu_1", strings.Repeat("AB", 16): "/console/calls/toolu_1",
-		"Analyst": "/console/agents/Analyst", "web.search": "/console/tools/web.search", "stop_x": "/console/stops", "grant_x": "/console/approvals", "": "/console/calls", "..": "/console/calls",
+		"Analyst": "/console/agents/Analyst", "web.search": "/console/tools/web.search", "WEB.s": "/console/tools/web.search", "web": "/console/find?names=web", "int": "/console/agents/Intern", call[5:]: "/console/calls/" + call, call[5:18]: "/console/calls/" + call, "stop_x": "/console/stops", "grant_x": "/console/approvals", "": "/console/calls", "..": "/console/calls",
 	} {
 		if status, path := find("ops", id); status != http.StatusSeeOther || path != want {
 			t.Errorf("%q: %d %s, expected %s", id, status, path, want)
 		}
+	}
+	if _, body := f.do(t, f.Client(), sent{path: "/console/find?names=web", header: bearer("ops")}); strings.Count(body, `href="/console/tools/web.`) != 2 || strings.Contains(body, "Analyst") {
+		t.Errorf("the names that begin so: %s", body)
 	}
 	answer, body := f.do(t, f.Client(), sent{path: "/console/find?id=nothing", header: bearer("ops")})
 	if answer.StatusCode != http.StatusNotFound || !strings.Contains(body, "No match for nothing") {
@@ -117,7 +121,8 @@ func TestVerdictsAreFoundByTheirWords(t *testing.T) {
 				t.Errorf("%s: %s is there, or lacks: %s", word, other, list)
 			}
 		}
-		if !strings.Contains(list, ">"+word+"</span>") || !strings.Contains(body, "<option selected>"+word) {
+		shown := cmp.Or(map[string]string{"asked": "sent for approval", "text": "answered without a tool"}[word], word)
+		if !strings.Contains(list, ">"+shown+"</span>") || !strings.Contains(body, " selected>"+shown+"<") {
 			t.Errorf("%s is called otherwise: %s", word, body)
 		}
 	}

@@ -121,7 +121,7 @@ func chartsOf(a *admin.Activity) []chart {
 		{legend{"wait", wordAsked, sum(a.Total.Asked)}, values(func(i *admin.Interval) int64 { return int64(i.Asked) })},
 		{legend{"no", wordRefused, sum(a.Total.Refused)}, values(func(i *admin.Interval) int64 { return int64(i.Refused) })},
 	}, true, number)}
-	charts = append(charts, drawn("Refused and asked "+each+", by code", a, codeSeries(a), true, number))
+	charts = append(charts, drawn("Refused and sent for approval "+each+", by code", a, codeSeries(a), true, number))
 	if a.Total.Ran.Count > 0 {
 		charts = append(charts, drawn("Latency of executed calls", a, []series{
 			{legend{"plain", "p95", micros(a.Total.Ran.P95)}, values(func(i *admin.Interval) int64 { return i.Ran.P95 })},

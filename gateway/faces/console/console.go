@@ -99,7 +99,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 	if refused := c.options.API.CheckOrigin(r); refused != nil {
-		c.refuse(w, &request{Request: r}, refused)
+		c.show(w, &request{Request: r}, refused.Status(), "problem", page{Title: "Refused", Data: refused})
 		return
 	}
 	c.mux.ServeHTTP(w, r)
@@ -159,17 +159,20 @@ func (c *Console) show(w http.ResponseWriter, r *request, status int, name strin
 	}
 }
 
-// titleOf is the title of a page that says why another is not shown.
-func titleOf(refused *refusal.Error) string {
-	if refused.Code == refusal.NotFound {
+// titleOf is the title of a page that says why what a request of a page asks for is not shown.
+func titleOf(r *request, refused *refusal.Error) string {
+	switch {
+	case refused.Code == refusal.NotFound:
 		return "Page not found"
+	case refused.Code == refusal.BadRequest && r.Method == http.MethodGet && r.URL.RawQuery != "":
+		return "Invalid filter"
 	}
 	return "Refused"
 }
 
 // refuse shows why a page is not shown.
 func (c *Console) refuse(w http.ResponseWriter, r *request, refused *refusal.Error) {
-	c.show(w, r, refused.Status(), "problem", page{Title: titleOf(refused), Data: refused})
+	c.show(w, r, refused.Status(), "problem", page{Title: titleOf(r, refused), Data: refused})
 }
 
 // ask asks the API for the caller of a request.

@@ -116,7 +116,7 @@ func newFixtureOn(t testing.TB, authn gateway.Authenticator, more map[string]str
 		Candidate:        func() lab.CandidateReport { return f.candidate },
 		Differences:      func(name string) []toolservers.Difference { return f.differences },
 		Configuration: func() admin.Configuration {
-			return admin.Configuration{Digest: k.Kernel.Digest(), Agents: []string{"Analyst", "Intern"}, Projects: []string{"acme/alpha"}, ToolNames: []string{"web.search"}, Files: []string{"callgate.yaml"}, Warnings: []string{}, Faults: f.health.Faults}
+			return admin.Configuration{Digest: k.Kernel.Digest(), Agents: []string{"Analyst", "Intern"}, Projects: []string{"acme/alpha"}, ToolNames: []string{"web.fetch", "web.search"}, Files: []string{"callgate.yaml"}, Warnings: []string{}, Faults: f.health.Faults}
 		},
 	}).Endpoints()...)
 	api.Mount((&admin.Usage{

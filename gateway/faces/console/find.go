@@ -13,6 +13,9 @@ import (
 // find leads to the page of what has an id or a name.
 func (c *Console) find(w http.ResponseWriter, r *request) *refusal.Error {
 	id := strings.TrimRight(strings.TrimSpace(r.URL.Query().Get("id")), "\u2026") // tables cut ids so
+	if r.URL.Query().Has("names") {
+		return c.findNames(w, r)
+	}
 	path, refused := c.pageOf(r, id)
 	if refused != nil && refused.Code == refusal.NotFound {
 		c.show(w, r, refused.Status(), "problem", page{Title: "No match for " + cut(id), Data: refused})
@@ -40,9 +43,9 @@ func (c *Console) pageOf(r *request, id string) (string, *refusal.Error) {
 	case strings.HasPrefix(strings.ToLower(id), "grant_"):
 		return "/console/approvals", nil
 	}
-	found, refused := ask[admin.ApprovalView](c, r, one("/v1/approvals/{id}", "id"))
+	about, refused := ask[admin.ApprovalView](c, r, one("/v1/approvals/{id}", "id"))
 	switch {
-	case refused == nil && (stateOf(string(found.State)).Open || !r.caller.Operator):
+	case refused == nil && (stateOf(string(about.State)).Open || !r.caller.Operator):
 		return "/console/approvals/" + escaped, nil
 	case !r.caller.Operator:
 		return "", refused
@@ -66,6 +69,13 @@ func (c *Console) pageOf(r *request, id string) (string, *refusal.Error) {
 	if refused == nil && (len(exact.Records) > 0 || len(exact.Stages) > 0) {
 		return "/console/calls/" + escaped, nil
 	}
+	switch names := namesBeginning(&config, id); len(names) {
+	case 0:
+	case 1:
+		return names[0].Path, nil
+	default:
+		return link("/console/find", "names", id), nil
+	}
 	path, unread := c.beginningWith(r, id)
 	switch {
 	case path != "" || unread != nil:
@@ -76,25 +86,55 @@ func (c *Console) pageOf(r *request, id string) (string, *refusal.Error) {
 	return "", refusal.New(refusal.NotFound, "Nothing here has this id or name, or begins with it: no call in the log of this gateway, no approval or thread that is kept, and no tool or agent of the configuration.")
 }
 
-// beginningWith is the page of the one call or thread whose id begins so, in any case, or whose trace has the id;
+// found is an agent or a tool, and its page.
+type found struct{ Kind, Name, Path string }
+
+// namesBeginning are the agents and tools whose names begin so, in any case.
+func namesBeginning(config *admin.Configuration, beginning string) (list []found) {
+	add := func(kind string, names []string, path func(string) string) {
+		for _, name := range names {
+			if len(list) < maxNames && strings.HasPrefix(strings.ToLower(name), strings.ToLower(beginning)) {
+				list = append(list, found{kind, name, path(name)})
+			}
+		}
+	}
+	add("agent", config.Agents, agentPath)
+	add("tool", config.ToolNames, toolPath)
+	return list
+}
+
+// findNames shows the agents and tools whose names begin as asked for.
+func (c *Console) findNames(w http.ResponseWriter, r *request) *refusal.Error {
+	config, refused := ask[admin.Configuration](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/config"})
+	if refused != nil {
+		return refused
+	}
+	beginning := r.URL.Query().Get("names")
+	c.show(w, r, http.StatusOK, "found", page{Title: "Names that begin with " + cut(beginning), Data: namesBeginning(&config, beginning)})
+	return nil
+}
+
+// beginningWith is the page of the one call or thread whose id begins so, in any case and with or without its prefix, or whose trace has the id;
 // the calls, where several do; empty, where none does.
 func (c *Console) beginningWith(r *request, id string) (string, *refusal.Error) {
-	calls, refused := ask[admin.Decisions](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/decisions", Query: url.Values{"id": {id}, "limit": {"2"}}})
-	switch list := calls.Decisions; {
-	case refused != nil:
-		return "", refused
-	case len(list) > 1:
-		return link("/console/calls", "id", id), nil
-	case len(list) == 1 && list[0].CallID != id:
-		return c.pageOf(r, list[0].CallID)
+	for _, beginning := range []string{id, "call_" + id} {
+		calls, refused := ask[admin.Decisions](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/decisions", Query: url.Values{"id": {beginning}, "limit": {"2"}}})
+		switch list := calls.Decisions; {
+		case refused != nil:
+			return "", refused
+		case len(list) > 1:
+			return link("/console/calls", "id", beginning), nil
+		case len(list) == 1 && list[0].CallID != id:
+			return c.pageOf(r, list[0].CallID)
+		}
 	}
 	threads, refused := ask[admin.ThreadList](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/threads", Query: url.Values{"limit": {"500"}}})
 	if refused != nil {
 		return "", refused
 	}
-	found := slices.DeleteFunc(threads.Threads, func(t admin.Thread) bool { return !strings.HasPrefix(t.ID, strings.ToLower(id)) })
-	if len(found) == 1 {
-		return "/console/threads/" + url.PathEscape(found[0].ID), nil
+	list := slices.DeleteFunc(threads.Threads, func(t admin.Thread) bool { return !strings.HasPrefix(t.ID, strings.ToLower(id)) })
+	if len(list) == 1 {
+		return "/console/threads/" + url.PathEscape(list[0].ID), nil
 	}
 	return "", nil
 }

@@ -48,19 +48,20 @@ func (c *Console) functions() template.FuncMap {
 		"micros":    micros,
 		"place":     func(workspace, project string) string { return workspace + "/" + project },
 		"status":    statusOf,
-		"verdicts":  func() []string { return []string{wordAllowed, wordAsked, wordRefused, wordText} },
+		"verdicts":  func() []verdictFilter { return verdictFilters },
 		"codes":     sortedCounts[refusal.Code],
 		"spans":     admin.Spans,
 		"busy":      busy,
 		"stages":    stagesOf,
 		"reach":     func(t admin.Tool, i int) string { return t.Reach[i] },
-		"labelled":  func(label string, list []admin.Decision) labelled { return labelled{label, list, nil} },
+		"labelled":  func(label string, list []admin.Decision) labelled { return labelled{Label: label, Decisions: list} },
 		"markedat":  func(text string, offset int) marks { return marked(text, &offset) },
 		"within":    strings.HasPrefix,
 		"state":     stateOf,
 		"asks":      asksOf,
 		"used":      usedBy,
 		"kinds":     admin.LimitKinds,
+		"bytes":     bytesOf,
 		"millis":    func(n int64) string { return time.Duration(n * int64(time.Millisecond)).Round(roundingOf(n)).String() },
 	}
 }
@@ -96,7 +97,8 @@ func rowPath(line int) string {
 type labelled struct {
 	Label     string
 	Decisions []admin.Decision
-	counts    []int // how often each was made; nil: once
+	Since     string // that links to calls like these keep
+	counts    []int  // how often each was made; nil: once
 }
 
 // Times is how often a decision was made, where that is more than once; else 0.
@@ -240,6 +242,17 @@ func micros(n int64) string {
 	}
 }
 
+// bytesOf is a number of bytes in the unit that fits.
+func bytesOf(n int64) string {
+	switch {
+	case n < 1<<10:
+		return fmt.Sprintf("%d B", n)
+	case n < 1<<20:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d MiB", n>>20)
+}
+
 // roundingOf is how exactly a time of so many milliseconds is shown.
 func roundingOf(n int64) time.Duration {
 	if n < 1000 {
@@ -251,9 +264,9 @@ func roundingOf(n int64) time.Duration {
 // The words for verdicts, on every page.
 const (
 	wordAllowed = "allowed"
-	wordAsked   = "asked" // people are asked first
+	wordAsked   = "sent for approval"
 	wordRefused = "refused"
-	wordText    = "text"
+	wordText    = "answered without a tool"
 )
 
 // verdictView is the word for a decision, the class that it is shown with, and what came then.
@@ -292,11 +305,13 @@ func sortedCounts[K ~string](of map[K]int) []count {
 	return list
 }
 
-// stageView is a stage of the strip: passed, refused, asked or not run.
+// stageView is a stage of the strip: passed, refused, asked or not run. Word is how pages call that.
 type stageView struct {
-	Name, State string
-	Micros      int64
+	Name, State, Word string
+	Micros            int64
 }
+
+const stageAsked = "asked"
 
 // order is that of the pipeline.
 var order = []refusal.Stage{
@@ -332,11 +347,15 @@ func stagesOf(c admin.Case) []stageView {
 		if stage == failed {
 			state = "refused"
 			if asked {
-				state = wordAsked
+				state = stageAsked
 			}
 		}
-		list = append(list, stageView{string(stage), state, took[stage]})
-		if state == "refused" || state == wordAsked {
+		word := state
+		if state == stageAsked {
+			word = wordAsked
+		}
+		list = append(list, stageView{string(stage), state, word, took[stage]})
+		if state == "refused" || state == stageAsked {
 			state = "not run"
 		}
 	}

@@ -36,7 +36,9 @@ type overviewData struct {
 	Charts   []chart
 	Refused  labelled // the last refusals
 	Most     []refusedOf
-	Counted  int // refusals of which Most are
+	Counted  int             // refusals of the period of which Most are
+	More     bool            // there were more
+	Last     admin.Decisions // the last decision
 	Waiting  waiting
 }
 
@@ -53,15 +55,23 @@ func (c *Console) overview(w http.ResponseWriter, r *request) *refusal.Error {
 	if refused != nil {
 		return refused
 	}
-	last, refused := ask[admin.Decisions](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/decisions", Query: url.Values{"limit": {strconv.Itoa(countedRefusals)}, "verdict": {"refused"}, "asked": {"no"}}})
+	refusals, refused := ask[admin.Decisions](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/decisions", Query: url.Values{"limit": {strconv.Itoa(countedRefusals)}, "since": {activity.Span}, "verdict": {"refused"}, "asked": {"no"}}})
 	if refused != nil {
 		return refused
 	}
-	c.show(w, r, http.StatusOK, "overview", page{Title: "Overview", Live: "decisions config standing", Data: overviewData{status, activity, chartsOf(&activity), repeated(last.Decisions), mostRefused(last.Decisions), len(last.Decisions), c.countWaiting(r)}})
+	last, refused := ask[admin.Decisions](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/decisions", Query: url.Values{"limit": {"1"}}})
+	if refused != nil {
+		return refused
+	}
+	data := overviewData{
+		Status: status, Activity: activity, Charts: chartsOf(&activity), Last: last, Waiting: c.countWaiting(r),
+		Refused: repeated(refusals.Decisions, activity.Span), Most: mostRefused(refusals.Decisions), Counted: len(refusals.Decisions), More: refusals.Next != 0,
+	}
+	c.show(w, r, http.StatusOK, "overview", page{Title: "Overview", Live: "decisions config standing", Data: data})
 	return nil
 }
 
-// The overview counts so many of the last refusals, and shows so many rows of them.
+// The overview counts so many of the last refusals of its period, and shows so many rows of them.
 const (
 	countedRefusals = 100
 	shownRefusals   = 12
@@ -88,9 +98,9 @@ func mostRefused(list []admin.Decision) (most []refusedOf) {
 	return most[:min(len(most), shownMost)]
 }
 
-// repeated are the last refusals, with those alike in one row, that of the last.
-func repeated(list []admin.Decision) labelled {
-	rows := labelled{Label: "Last refusals"}
+// repeated are the last refusals since a time, with those alike in one row, that of the last.
+func repeated(list []admin.Decision, since string) labelled {
+	rows := labelled{Label: "Last refusals", Since: since}
 	for i := range list {
 		d := &list[i]
 		at := slices.IndexFunc(rows.Decisions, func(o admin.Decision) bool {
@@ -106,26 +116,29 @@ func repeated(list []admin.Decision) labelled {
 	return rows
 }
 
-// verdictWords are the verdicts as pages call them, each with what it is in the API.
-var verdictWords = []struct{ word, verdict, asked string }{
-	{wordAllowed, string(audit.ToolCall), ""}, {wordAsked, string(audit.Refused), "yes"}, {wordRefused, string(audit.Refused), "no"}, {wordText, string(audit.Text), ""},
+// verdictFilter is a verdict as addresses and pages call it, with what it is in the API.
+type verdictFilter struct{ Value, Word, verdict, asked string }
+
+var verdictFilters = []verdictFilter{
+	{"allowed", wordAllowed, string(audit.ToolCall), ""}, {"asked", wordAsked, string(audit.Refused), "yes"}, {"refused", wordRefused, string(audit.Refused), "no"}, {"text", wordText, string(audit.Text), ""},
 }
 
 // callsData is a page of decisions, and the names that the form suggests.
 type callsData struct {
-	List  admin.Decisions
-	Names names
+	List    admin.Decisions
+	Names   names
+	Problem *refusal.Error // of the filters
 }
 
 func (c *Console) calls(w http.ResponseWriter, r *request) *refusal.Error {
 	query := selected(r, "agent", "tool", "code", "project", "verdict", "since", "ledger", "id", "before")
-	config, problem := ask[admin.Configuration](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/config"})
-	if problem != nil {
-		return problem
+	config, refused := ask[admin.Configuration](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/config"})
+	if refused != nil {
+		return refused
 	}
 	of := maps.Clone(query)
-	for _, v := range verdictWords {
-		if v.word == query.Get("verdict") {
+	for _, v := range verdictFilters {
+		if v.Value == query.Get("verdict") {
 			of["verdict"], of["asked"] = []string{v.verdict}, []string{v.asked}
 		}
 	}
@@ -133,10 +146,15 @@ func (c *Console) calls(w http.ResponseWriter, r *request) *refusal.Error {
 	if query.Has("before") {
 		live = "" // an older page does not change
 	}
-	list := admin.Ask{Method: http.MethodGet, Path: "/v1/decisions", Query: of}
-	return showAnswer(c, w, r, "calls", list, func(list admin.Decisions) page {
-		return page{Title: "Calls", Live: live, Data: callsData{list, namesOf(&config)}, Form: query}
-	})
+	status, list, problem := http.StatusOK, admin.Decisions{}, (*refusal.Error)(nil)
+	if list, problem = ask[admin.Decisions](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/decisions", Query: of}); problem != nil {
+		if problem.Code != refusal.BadRequest {
+			return problem
+		}
+		status, live = problem.Status(), ""
+	}
+	c.show(w, r, status, "calls", page{Title: "Calls", Live: live, Data: callsData{list, namesOf(&config), problem}, Form: query})
+	return nil
 }
 
 func (c *Console) call(w http.ResponseWriter, r *request) *refusal.Error {
