@@ -146,8 +146,9 @@ func (c *Console) calls(w http.ResponseWriter, r *request) *refusal.Error {
 	if query.Has("before") {
 		live = "" // an older page does not change
 	}
-	status, list, problem := http.StatusOK, admin.Decisions{}, (*refusal.Error)(nil)
-	if list, problem = ask[admin.Decisions](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/decisions", Query: of}); problem != nil {
+	status := http.StatusOK
+	list, problem := ask[admin.Decisions](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/decisions", Query: of})
+	if problem != nil {
 		if problem.Code != refusal.BadRequest {
 			return problem
 		}
