@@ -46,7 +46,8 @@ func ServeACP(ctx context.Context, path string, loaded *configs.Config, a ACP, s
 		client := upstream.NewClient(upstream.Options{ReadSecret: h.secrets.Resolve})
 		defer client.Close()
 		face := acp.New(acp.Options{
-			Turns: turns.Options{Executor: h.Executor, Upstreams: h.models.Load, Client: client, Budgets: h.budgets.ledger}, Wire: chat.Wire,
+			Turns: turns.Options{Executor: h.Executor, Upstreams: h.models.Load, Client: client, Budgets: h.budgets.ledger},
+			Wire:  chat.Wire,
 			Model: a.Model, Images: a.Images, ContextTokens: a.ContextTokens, Accepted: servers.accepted,
 			Folder: filepath.Join(h.folder, "sessions"), Version: o.Version, Logger: o.Logger,
 		})
@@ -72,7 +73,8 @@ func chatModel(models *upstream.Set, model string) (string, error) {
 	case !route.Speaks(upstream.ChatWire):
 		return "", fmt.Errorf("--model: the upstream %s of the model %q does not speak chat completions, and nothing is translated: add chat to its key speaks", route.Upstream, model)
 	case !slices.Contains(route.Rules.Modes, upstream.Orchestrate):
-		return "", fmt.Errorf("--model: the upstream %s of the model %q does not have Callgate run tools: add orchestrate to its key modes", route.Upstream, model)
+		return "", fmt.Errorf("--model: the upstream %s of the model %q does not have Callgate run tools: add orchestrate to its key modes",
+			route.Upstream, model)
 	}
 	return model, nil
 }

@@ -75,15 +75,18 @@ func (o *operators) handlers(s configs.Server, logger *slog.Logger) ([]ownHandle
 func (o *operators) mount(api *admin.API) {
 	sources := admin.Sources{
 		Kernel: o.runtime.Executor.Kernel, Log: o.runtime.log, Recent: o.runtime.recent, Runs: o.runs,
-		Health: o.health, Configuration: o.configuration, OpenBreakers: o.runtime.engine.OpenBreakers, Candidate: o.runtime.compared.Report, Differences: o.runtime.Servers.Differences,
-		Version: o.version, Replica: replicaName(), Started: time.Now(),
-		StopsKept: o.runtime.stops.Kept, Changes: o.runtime.changes, StopsInForce: func() int { return len(o.runtime.stops.Active()) }, ApprovalsWaiting: o.runtime.Executor.Desk().Waiting, ApprovalChanges: o.runtime.Executor.Desk().Changes,
+		Health: o.health, Configuration: o.configuration, OpenBreakers: o.runtime.engine.OpenBreakers, Candidate: o.runtime.compared.Report,
+		Differences: o.runtime.Servers.Differences,
+		Version:     o.version, Replica: replicaName(), Started: time.Now(),
+		StopsKept: o.runtime.stops.Kept, Changes: o.runtime.changes, StopsInForce: func() int { return len(o.runtime.stops.Active()) },
+		ApprovalsWaiting: o.runtime.Executor.Desk().Waiting, ApprovalChanges: o.runtime.Executor.Desk().Changes,
 	}
 	api.Mount(sources.Endpoints()...)
 	meter, _ := o.runtime.limiter.Limiter.(ratelimit.Meter)
 	usage := admin.Usage{
-		Kernel: o.runtime.Executor.Kernel, Meter: meter, Budgets: o.runtime.budgets.ledger, BudgetNames: o.budgetNames, Names: o.names, SharedLimits: o.runtime.limiter.shared != nil,
-		Breakers: o.breakers, Pools: o.pools, Unfinished: o.runtime.store.unfinished,
+		Kernel: o.runtime.Executor.Kernel, Meter: meter, Budgets: o.runtime.budgets.ledger, BudgetNames: o.budgetNames, Names: o.names,
+		SharedLimits: o.runtime.limiter.shared != nil,
+		Breakers:     o.breakers, Pools: o.pools, Unfinished: o.runtime.store.unfinished,
 	}
 	api.Mount(usage.Endpoints()...)
 	decisions := admin.Approvals{Desk: o.runtime.Executor.Desk(), Kernel: o.runtime.Executor.Kernel, Log: o.runtime.log}
@@ -137,11 +140,15 @@ func toolNames(c *configs.Config) []string {
 func (o *operators) configuration() admin.Configuration {
 	c, s := o.loaded.Load(), o.watch.State()
 	d := admin.Configuration{
-		Digest: c.Digest, Since: s.Since, Files: slices.Clone(c.Files), Warnings: []string{}, Faults: []string{}, Restart: append([]string{}, s.RestartKeys...),
-		Agents: slices.Sorted(maps.Keys(c.Agents)), Projects: slices.Sorted(slices.Values(o.budgetNames().Projects)), ToolNames: toolNames(c), Tools: c.Tools.Len(),
+		Digest: c.Digest, Since: s.Since, Files: slices.Clone(c.Files), Warnings: []string{}, Faults: []string{},
+		Restart: append([]string{}, s.RestartKeys...),
+		Agents:  slices.Sorted(maps.Keys(c.Agents)), Projects: slices.Sorted(slices.Values(o.budgetNames().Projects)),
+		ToolNames: toolNames(c), Tools: c.Tools.Len(),
 		Settings: admin.Settings{
-			Listen: c.Server.Listen, AdminListen: c.Server.AdminListen, AuthMode: c.Auth.Mode, AuditRecord: c.Record, AuditSigned: c.SignKey.IsSet(),
-			Store: c.Store.Kind, SharedLimits: c.Redis != nil, JSONInText: string(c.Output.JSONInText), NativeText: string(c.Output.NativeText), MaxBytes: c.Output.MaxBytes, MaxDepth: c.Output.MaxDepth,
+			Listen: c.Server.Listen, AdminListen: c.Server.AdminListen, AuthMode: c.Auth.Mode, AuditRecord: c.Record,
+			AuditSigned: c.SignKey.IsSet(),
+			Store:       c.Store.Kind, SharedLimits: c.Redis != nil, JSONInText: string(c.Output.JSONInText),
+			NativeText: string(c.Output.NativeText), MaxBytes: c.Output.MaxBytes, MaxDepth: c.Output.MaxDepth,
 		},
 	}
 	if _, known := c.Workspaces[c.Defaults.Workspace].Projects[c.Defaults.Project]; known {

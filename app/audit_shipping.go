@@ -79,6 +79,7 @@ func (l *lossReport) add(n uint64, why error) {
 	if time.Since(l.reported) < time.Minute {
 		return
 	}
-	l.logger.Error("audit records dropped on the way to the collector; the file has them unless the cause says otherwise", "records", l.count, "cause", why.Error())
+	l.logger.Error("audit records dropped on the way to the collector; the file has them unless the cause says otherwise",
+		"records", l.count, "cause", why.Error())
 	l.count, l.reported = 0, time.Now()
 }

@@ -38,7 +38,8 @@ func (k *Authn) prepare(ctx context.Context, c *configs.Config) (gateway.Authent
 		return c.Keys, change{doNothing, doNothing}, nil // without keys it refuses every token
 	case c.Auth.JWT.Issuer == "":
 		// The mode is that of the start, and the file has another by now.
-		return nil, change{}, errors.New("found no auth.jwt; expected its issuer and audience, since this process was started with auth.mode jwt")
+		return nil, change{}, errors.New(
+			"found no auth.jwt; expected its issuer and audience, since this process was started with auth.mode jwt")
 	}
 	before, same := k.current(c.Auth.JWT)
 	if same {
@@ -61,13 +62,15 @@ func (k *Authn) prepare(ctx context.Context, c *configs.Config) (gateway.Authent
 	// Rules for keys that are known do not wait for their source.
 	if tokens.AdoptKeys(before); tokens.Ready() != nil {
 		if err := tokens.Start(ctx); err != nil {
-			return nil, change{}, fmt.Errorf("auth.jwt: found no keys that tokens can be verified with (%w); expected some, or start_without_keys: true", err)
+			return nil, change{}, fmt.Errorf(
+				"auth.jwt: found no keys that tokens can be verified with (%w); expected some, or start_without_keys: true", err)
 		}
 	}
 	if !first {
 		// Keep the current keys until the new issuer's keys load.
 		if err := tokens.Ready(); err != nil {
-			return nil, change{}, fmt.Errorf("auth.jwt: found no keys that tokens can be verified with (%w); expected some before the old ones are given up", err)
+			return nil, change{}, fmt.Errorf(
+				"auth.jwt: found no keys that tokens can be verified with (%w); expected some before the old ones are given up", err)
 		}
 	}
 	running, cancel := context.WithCancel(context.Background())

@@ -8,7 +8,8 @@ func (o Options) onBreaker(e outbound.BreakerEvent) {
 	o.Metrics.Breaker(string(e.Kind))
 	switch e.Kind {
 	case outbound.BreakerOpened:
-		o.Logger.Error("circuit breaker opened: the tool does not answer, its calls are refused", "tool", e.Tool, "version", e.Version, "cause", errorText(e.Cause))
+		o.Logger.Error("circuit breaker opened: the tool does not answer, its calls are refused", "tool", e.Tool, "version", e.Version,
+			"cause", errorText(e.Cause))
 	case outbound.BreakerClosed:
 		o.Logger.Info("circuit breaker closed: the tool answers again", "tool", e.Tool, "version", e.Version)
 	}

@@ -27,7 +27,8 @@ type budgets struct {
 
 // openBudgets returns the budgets that a configuration asks to be counted, in this process or on
 // Redis.
-func openBudgets(ctx context.Context, c *configs.Config, redis redisconn.Options, metrics *telemetry.Metrics, recent *admin.Recent, wait time.Duration) (budgets, error) {
+func openBudgets(ctx context.Context, c *configs.Config, redis redisconn.Options, metrics *telemetry.Metrics, recent *admin.Recent,
+	wait time.Duration) (budgets, error) {
 	b := budgets{current: &atomic.Pointer[budget.Set]{}}
 	b.ledger = &budget.Ledger{Current: b.current.Load, Observer: budgetObserver{metrics, recent}}
 	b.current.Store(c.Budgets)

@@ -40,7 +40,8 @@ func keep(c *configs.Config, bounds configs.KeptBounds, logger *slog.Logger) {
 	case err != nil:
 		logger.Warn("old kept configurations could not be removed", "cause", err.Error())
 	case swept.Recent > 0:
-		logger.Warn("kept configurations removed; there were too many, and replay cannot use those of recent calls", "removed", swept.Removed, "recent", swept.Recent)
+		logger.Warn("kept configurations removed; there were too many, and replay cannot use those of recent calls",
+			"removed", swept.Removed, "recent", swept.Recent)
 	case swept.Removed > 0:
 		logger.Info("old kept configurations removed", "removed", swept.Removed)
 	}

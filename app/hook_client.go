@@ -45,7 +45,8 @@ func (c *hookClient) Ask(ctx context.Context, h *hook.Hook, q hook.Question, val
 	}
 	header["Accept"], header["Accept-Encoding"] = []string{"application/json"}, []string{"identity"}
 	header["Content-Type"], header["User-Agent"] = []string{"application/json"}, []string{"callgate"}
-	answer, _, err := c.outbound.FetchJSON(outbound.RequestWith(ctx, http.MethodPost, h.Callout.URL, header, body), nil, h.Callout.Addresses, maxAnswer)
+	answer, _, err := c.outbound.FetchJSON(outbound.RequestWith(ctx, http.MethodPost, h.Callout.URL, header, body), nil,
+		h.Callout.Addresses, maxAnswer)
 	if err != nil {
 		if ctx.Err() != nil {
 			return hook.Answer{}, errors.New("it has not answered in time")

@@ -34,7 +34,8 @@ type limiter struct {
 
 // openLimiter returns the limiter that a configuration asks for. One on Redis works even
 // while Redis is unreachable: it refuses, or grants this replica's part, by on_store_loss.
-func openLimiter(ctx context.Context, c *configs.Config, redis redisconn.Options, metrics *telemetry.Metrics, logger *slog.Logger, wait time.Duration) (limiter, error) {
+func openLimiter(ctx context.Context, c *configs.Config, redis redisconn.Options, metrics *telemetry.Metrics, logger *slog.Logger,
+	wait time.Duration) (limiter, error) {
 	if c.Redis == nil {
 		metrics.LimitsLocal(func() bool { return false })
 		return limiter{Limiter: ratelimit.NewLocal(time.Now)}, nil

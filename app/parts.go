@@ -37,13 +37,15 @@ func ModelFaces(o turns.Options) map[upstream.Wire]Face {
 var linked = struct {
 	acpProxy     func(ctx context.Context, o acp.ProxyOptions, agent acp.Agent, in io.Reader, out io.Writer) error
 	console      func(api *admin.API, loopback bool, logger *slog.Logger) (ownHandler, error)
-	redisLimiter func(ctx context.Context, redis redisconn.Options, wait time.Duration, onChange func(shared bool, cause error)) (sharedLimiter, []string, error)
+	redisLimiter func(ctx context.Context, redis redisconn.Options, wait time.Duration,
+		onChange func(shared bool, cause error)) (sharedLimiter, []string, error)
 }{
 	acpProxy: acpproxy.Run,
 	console: func(api *admin.API, loopback bool, logger *slog.Logger) (ownHandler, error) {
 		return console.New(console.Options{API: api, Loopback: loopback, Log: logger})
 	},
-	redisLimiter: func(ctx context.Context, redis redisconn.Options, wait time.Duration, onChange func(shared bool, cause error)) (sharedLimiter, []string, error) {
+	redisLimiter: func(ctx context.Context, redis redisconn.Options, wait time.Duration,
+		onChange func(shared bool, cause error)) (sharedLimiter, []string, error) {
 		return redislimit.New(ctx, redislimit.Options{Options: redis, Clock: time.Now, Wait: wait, OnChange: onChange})
 	},
 }

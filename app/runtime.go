@@ -71,7 +71,8 @@ func KernelConfig(c *configs.Config, authn gateway.Authenticator) *gateway.Confi
 	return &gateway.Config{
 		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Workspaces: c.Workspaces, Agents: c.Agents, Limits: c.Limits,
 		Defaults: gateway.Subject(c.Defaults), AgentRequired: c.AgentRequired, Identity: authn, Digest: c.Digest,
-		Threads: c.Rules().Threads, Beside: beside, Hooks: c.Hooks, Approvals: c.Approvals.Rules, People: people(c), ApprovalWait: c.Approvals.Wait, ApprovalPages: approvalPages(c),
+		Threads: c.Rules().Threads, Beside: beside, Hooks: c.Hooks, Approvals: c.Approvals.Rules, People: people(c),
+		ApprovalWait: c.Approvals.Wait, ApprovalPages: approvalPages(c),
 	}
 }
 
@@ -169,7 +170,8 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 	secrets := secret.NewStore(nil, o.Logger)
 	var k *calls.Executor // which runs no call before it is set
 	tools := NewEngine(o.Version, engine.Options{
-		OnBreaker: o.onBreaker, ReadSecret: secrets.Resolve, CallbackURL: answers.address, ServerURL: answers.base, CallbackServers: answers.servers,
+		OnBreaker: o.onBreaker, ReadSecret: secrets.Resolve, CallbackURL: answers.address, ServerURL: answers.base,
+		CallbackServers:    answers.servers,
 		CancelSubscription: func(ctx context.Context, by tool.Call, id string) error { return k.CancelSubscription(ctx, by, id) },
 	}, func(server string) { servers.Changed(server) })
 	o.Metrics.Breakers(tools.OpenBreakers)
@@ -183,7 +185,8 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 			Ledger: past, Secret: past.Secret, ThreadsWithCalls: past.shared,
 			RecordContent: record, DeferOutcomes: c.Sync == configs.SyncDecision, Replica: replicaName(), NoApprovers: o.noApprovers,
 		},
-		Engine: engineAdapter{tools.Engine, running}, IdleWorkers: idleWorkers, Store: stored, Approvals: stored.approvals(), ApprovalObserver: o.Metrics, Node: stored.node,
+		Engine: engineAdapter{tools.Engine, running}, IdleWorkers: idleWorkers, Store: stored, Approvals: stored.approvals(),
+		ApprovalObserver: o.Metrics, Node: stored.node,
 	}
 	if o.Tracing != nil {
 		parts.Tracer = o.Tracing
@@ -216,7 +219,9 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 	servers.Prepare(c)
 	servers.Commit()
 	reconciler := k.Reconcile(backlog, logReconciled(o.Logger))
-	r := &Runtime{Executor: k, folder: c.DataDir, log: log, recent: recent, changes: changes, compared: compared, engine: tools, Servers: servers, limiter: limits, budgets: spending, store: stored, threads: past, stops: stopped, reconciler: reconciler, callbacks: answers, cancelCalls: running.Cancel, secrets: secrets}
+	r := &Runtime{Executor: k, folder: c.DataDir, log: log, recent: recent, changes: changes, compared: compared, engine: tools,
+		Servers: servers, limiter: limits, budgets: spending, store: stored, threads: past, stops: stopped, reconciler: reconciler,
+		callbacks: answers, cancelCalls: running.Cancel, secrets: secrets}
 	if r.shipping, err = startShipping(c, log, o); err != nil {
 		return nil, errors.Join(cli.InternalError{Err: err}, r.Close())
 	}

@@ -74,8 +74,10 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 	defer func() { err = errors.Join(err, h.Close()) }()
 
 	front := server.New(server.Options{
-		Metrics: metrics, Log: logger, RequestLog: o.RequestLog, Refuse: native.Refuse, Identify: h.Executor.Kernel.Identify, CheckReady: authn.unready,
-		MaxInFlight: loaded.Server.MaxInFlight, AllowedOrigins: server.AllowedOrigins{Origins: loaded.Server.Origins, Hosts: loaded.Server.Hosts},
+		Metrics: metrics, Log: logger, RequestLog: o.RequestLog, Refuse: native.Refuse, Identify: h.Executor.Kernel.Identify,
+		CheckReady:     authn.unready,
+		MaxInFlight:    loaded.Server.MaxInFlight,
+		AllowedOrigins: server.AllowedOrigins{Origins: loaded.Server.Origins, Hosts: loaded.Server.Hosts},
 	})
 	front.LogRequests(loaded.RequestLogRatio)
 	native.New(native.Options{Executor: h.Executor, Log: logger}).Mount(front)
@@ -86,7 +88,8 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 	}
 	mcp.New(overMCP).Mount(front)
 	h.serveModels(loaded)
-	client := upstream.NewClient(upstream.Options{ReadSecret: h.secrets.Resolve, Observe: func(a upstream.Attempt) { metrics.UpstreamRequest(string(a.Code), a.Status, a.Took) }})
+	client := upstream.NewClient(upstream.Options{ReadSecret: h.secrets.Resolve,
+		Observe: func(a upstream.Attempt) { metrics.UpstreamRequest(string(a.Code), a.Status, a.Took) }})
 	defer client.Close()
 	callback.New(callback.Options{Executor: h.Executor, Verify: h.callbacks.verify}).Mount(front)
 	oxp.New(oxp.Options{Executor: h.Executor, Log: logger, CheckReady: authn.unready, URL: h.callbacks.publicURL}).Mount(front)
@@ -97,7 +100,8 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 	for _, face := range ModelFaces(forModels) {
 		face.Mount(front)
 	}
-	models.New(models.Options{Executor: h.Executor, Upstreams: h.models.Load, Client: client, Log: logger, Refuse: chat.Refuse, RefuseAnthropic: messages.Refuse}).Mount(front)
+	models.New(models.Options{Executor: h.Executor, Upstreams: h.models.Load, Client: client, Log: logger, Refuse: chat.Refuse,
+		RefuseAnthropic: messages.Refuse}).Mount(front)
 	sender := newNoticeSender(h, metrics, logger)
 	defer sender.Close()
 	if prepared, err = sender.follow(ctx, loaded, nil); err != nil {
@@ -106,7 +110,9 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 	prepared.commit()
 	forOperators := &operators{runtime: h, runs: did, version: o.Version, pools: front.Pools}
 	forOperators.loaded.Store(loaded)
-	for _, follow := range []subscriber{keepEach(logger), h.compared.follow, forOperators.follow, logWarnings(logger), followRequestLog(front), traces.follow, authn.follow, h.followModels, h.threads.follow, h.callbacks.follow, h.followServers, sender.follow} {
+	for _, follow := range []subscriber{keepEach(logger), h.compared.follow, forOperators.follow, logWarnings(logger),
+		followRequestLog(front), traces.follow, authn.follow, h.followModels, h.threads.follow, h.callbacks.follow, h.followServers,
+		sender.follow} {
 		h.subscribe(follow)
 	}
 	keep(loaded, configs.Kept(), logger)
@@ -145,7 +151,8 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 	failed := make(chan error, 2)
 	go func() { failed <- public.Serve(framing.NewListener(listener)) }()
 	go func() { failed <- internal.Serve(adminListener) }()
-	serving := []any{"listen", listener.Addr().String(), "admin", adminListener.Addr().String(), "digest", loaded.Digest, "auth", loaded.Auth.Mode}
+	serving := []any{"listen", listener.Addr().String(), "admin", adminListener.Addr().String(), "digest", loaded.Digest,
+		"auth", loaded.Auth.Mode}
 	if servesConsole(own) {
 		serving = append(serving, "console", "http://"+adminListener.Addr().String()+"/console")
 	}
@@ -166,8 +173,9 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 
 func newHTTPServer(h http.Handler) *http.Server {
 	s := &http.Server{
-		Handler: h, ReadHeaderTimeout: headTimeout, IdleTimeout: idleTimeout, WriteTimeout: longestCall + writeTimeout, MaxHeaderBytes: maxHeadBytes,
-		ErrorLog: log.Default(),
+		Handler: h, ReadHeaderTimeout: headTimeout, IdleTimeout: idleTimeout, WriteTimeout: longestCall + writeTimeout,
+		MaxHeaderBytes: maxHeadBytes,
+		ErrorLog:       log.Default(),
 		// Otherwise net/http answers OPTIONS * before gateway/server sees it.
 		DisableGeneralOptionsHandler: true,
 	}

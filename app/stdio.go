@@ -25,7 +25,8 @@ import (
 func ServeStdio(ctx context.Context, path string, loaded *configs.Config, subject gateway.Subject, stdin io.Reader, stdout io.Writer, o Options) error {
 	var face *mcp.Face
 	follow := func(h *Runtime) []subscriber {
-		face = mcp.New(mcp.Options{Executor: h.Executor, Version: o.Version, RegistryNames: loaded.Server.MCPNames == configs.NamesRegistry})
+		face = mcp.New(mcp.Options{Executor: h.Executor, Version: o.Version,
+			RegistryNames: loaded.Server.MCPNames == configs.NamesRegistry})
 		h.Servers.OnChange(face.ToolsChanged)
 		return []subscriber{func(context.Context, *configs.Config, *gateway.Config) (change, error) {
 			return change{commit: face.ToolsChanged, abort: doNothing}, nil

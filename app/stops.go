@@ -22,7 +22,8 @@ type stopped struct {
 
 // openStops puts in force what operators have stopped, for a kernel that judges nothing yet. Gateways share it
 // where they keep calls, or else where they count limits.
-func openStops(ctx context.Context, c *configs.Config, redis redisconn.Options, kernel *gateway.Kernel, kept callStore, o Options) (stopped, error) {
+func openStops(ctx context.Context, c *configs.Config, redis redisconn.Options, kernel *gateway.Kernel, kept callStore,
+	o Options) (stopped, error) {
 	options := stops.Options{
 		Kernel: kernel, Shared: kept.shared, Replica: replicaName(), Log: o.Logger,
 		File:          stops.File{Path: filepath.Join(c.DataDir, stops.FileName)},

@@ -29,7 +29,8 @@ type callStore struct {
 // openStore opens the store of a configuration. Its data folder must be locked. A store on
 // Redis opens even while Redis is unreachable; it refuses calls until Redis answers. The open calls of
 // the log were read.
-func openStore(ctx context.Context, c *configs.Config, redis redisconn.Options, log *audit.Log, anonymous bool, logger *slog.Logger, wait time.Duration) (callStore, error) {
+func openStore(ctx context.Context, c *configs.Config, redis redisconn.Options, log *audit.Log, anonymous bool, logger *slog.Logger,
+	wait time.Duration) (callStore, error) {
 	node, err := nodeName(c.DataDir)
 	if err != nil {
 		return callStore{}, err
@@ -43,7 +44,9 @@ func openStore(ctx context.Context, c *configs.Config, redis redisconn.Options, 
 	}
 	shared, err := redisstore.New(ctx, redisstore.Options{
 		Options: redis,
-		Node:    node, Replica: replicaName(), Log: logOfStore(log, anonymous, c.DataDir, threadBounds(c), logger), Replicas: c.Store.Replicas, MinRedisReplicas: c.Store.MinRedisReplicas, Bounds: store.Bounds{Threads: threadBounds(c)}, Wait: wait,
+		Node:    node, Replica: replicaName(), Log: logOfStore(log, anonymous, c.DataDir, threadBounds(c), logger),
+		Replicas: c.Store.Replicas, MinRedisReplicas: c.Store.MinRedisReplicas, Bounds: store.Bounds{Threads: threadBounds(c)},
+		Wait: wait,
 		OnMemoryOnly: func() {
 			logger.Warn("Redis writes no append-only file: a restart of Redis loses what it holds, and answers of calls with it; set appendonly yes")
 		},
@@ -104,7 +107,8 @@ func logReconciled(logger *slog.Logger) func(calls.ReconcileStats) {
 	reported := ""
 	return func(t calls.ReconcileStats) {
 		if t.Unknown+t.Redispatched+t.Recorded+t.Expired > 0 {
-			logger.Warn("recovered unfinished calls", "unknown", t.Unknown, "redispatched", t.Redispatched, "recorded", t.Recorded, "expired", t.Expired)
+			logger.Warn("recovered unfinished calls", "unknown", t.Unknown, "redispatched", t.Redispatched, "recorded", t.Recorded,
+				"expired", t.Expired)
 		}
 		trouble := ""
 		if t.Err != nil {

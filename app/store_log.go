@@ -73,8 +73,10 @@ func logOfStore(log *audit.Log, anonymous bool, dir string, bounds store.ThreadB
 			if r.Records+r.Threads+r.Keys+r.Running+r.Uses+r.Approvals == 0 && !r.Incomplete {
 				return
 			}
-			logger.Warn("put back into Redis what it did not have any more", "behind_seq", r.Behind, "of_this_process", r.Records, "records_of_threads", r.Threads,
-				"keys_whose_answers_are_lost", r.Keys, "calls_without_outcome", r.Running, "uses_of_approvals", r.Uses, "approvals_ended", r.Approvals)
+			logger.Warn("put back into Redis what it did not have any more", "behind_seq", r.Behind, "of_this_process", r.Records,
+				"records_of_threads", r.Threads,
+				"keys_whose_answers_are_lost", r.Keys, "calls_without_outcome", r.Running, "uses_of_approvals", r.Uses,
+				"approvals_ended", r.Approvals)
 			if r.Incomplete {
 				logger.Error("records of the audit log are missing from the time that Redis has lost: calls with an idempotency key are refused; put the rotated files back, or accept the loss with callgate audit accept-loss")
 			}
@@ -87,8 +89,9 @@ func factOf(r *audit.Record) (f store.Fact, ok bool) {
 	f = store.Fact{At: r.Time, Call: store.Call{
 		ID: r.CallID, Scope: store.Scope{Principal: r.Principal, Workspace: r.Workspace, Project: r.Project}, Digest: r.RequestSHA256,
 		Task: store.Task{
-			Tool: r.Tool, Version: r.ToolVersion, Agent: r.Agent, RequestID: r.RequestID, Trace: r.TraceID, Thread: r.Thread, Ledger: r.Ledger,
-			Input: r.InputSHA256, Config: r.ConfigDigest, Using: r.Approvals, Spends: r.Spends,
+			Tool: r.Tool, Version: r.ToolVersion, Agent: r.Agent, RequestID: r.RequestID, Trace: r.TraceID, Thread: r.Thread,
+			Ledger: r.Ledger,
+			Input:  r.InputSHA256, Config: r.ConfigDigest, Using: r.Approvals, Spends: r.Spends,
 		},
 	}}
 	switch r.Event {

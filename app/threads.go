@@ -67,8 +67,10 @@ type threads struct {
 }
 
 // openThreads returns the threads of a data folder, whose log has been read and nothing was written to yet, and begins to keep these
-// terms. ended is what the log does not say yet. used says that the policy reads the past. anonymous says that the log names as principals what the store does not.
-func openThreads(ctx context.Context, dir string, log *audit.Log, ended []store.ThreadFact, terms *history.Terms, used, anonymous bool, bounds store.ThreadBounds, logger *slog.Logger) (*threads, error) {
+// terms. ended is what the log does not say yet. used says that the policy reads the past. anonymous says that the log names as principals
+// what the store does not.
+func openThreads(ctx context.Context, dir string, log *audit.Log, ended []store.ThreadFact, terms *history.Terms, used, anonymous bool,
+	bounds store.ThreadBounds, logger *slog.Logger) (*threads, error) {
 	t := newThreads(filepath.Join(dir, threadsFile), dir, logger)
 	t.log, t.unrecorded = log, ended
 	if err := t.recover(ctx, used, anonymous, bounds); err != nil {
@@ -78,7 +80,8 @@ func openThreads(ctx context.Context, dir string, log *audit.Log, ended []store.
 }
 
 // openSharedThreads is openThreads for those that a Redis keeps. It may be away: until it answers, nothing is known of threads.
-func openSharedThreads(ctx context.Context, dir string, shared *store.Engine, terms *history.Terms, used bool, logger *slog.Logger) (*threads, error) {
+func openSharedThreads(ctx context.Context, dir string, shared *store.Engine, terms *history.Terms, used bool,
+	logger *slog.Logger) (*threads, error) {
 	t := newThreads(filepath.Join(dir, termsFile), dir, logger)
 	t.Engine, t.shared = shared, true
 	before, err := termsBefore(dir, 0)
@@ -94,8 +97,8 @@ func openSharedThreads(ctx context.Context, dir string, shared *store.Engine, te
 
 var errTermsFile = errors.New("it was changed or damaged")
 
-// termsBefore returns since when the terms are kept of which a Redis has the threads, as the gateway of a data folder has known it last; nil:
-// it has not, or longer ago than that. The error of a file that says something else is errTermsFile: then anything may have been lost.
+// termsBefore returns since when the terms are kept of which a Redis has the threads, as the gateway of a data folder has known it last;
+// nil: it has not, or longer ago than that. The error of a file that says something else is errTermsFile: then anything may have been lost.
 func termsBefore(dir string, since time.Duration) (*history.Keeping, error) {
 	file := filepath.Join(dir, termsFile)
 	info, err := os.Stat(file)
@@ -194,7 +197,8 @@ type folded struct {
 
 // fold applies the log behind a record.
 func (t *threads) fold(ctx context.Context, seq uint64, hash string, anonymous bool) (f folded, err error) {
-	f, err = foldTurns(ctx, t.log, seq, hash, anonymous, t.logger, func(facts []store.ThreadFact) error { return t.FoldThreads(ctx, facts) })
+	f, err = foldTurns(ctx, t.log, seq, hash, anonymous, t.logger,
+		func(facts []store.ThreadFact) error { return t.FoldThreads(ctx, facts) })
 	if err == nil {
 		err = t.FoldThreads(ctx, t.unrecorded)
 	}
@@ -202,7 +206,8 @@ func (t *threads) fold(ctx context.Context, seq uint64, hash string, anonymous b
 }
 
 // foldTurns passes what the log says behind a record, whose hash may be empty.
-func foldTurns(ctx context.Context, log *audit.Log, seq uint64, hash string, anonymous bool, logger *slog.Logger, do func([]store.ThreadFact) error) (f folded, err error) {
+func foldTurns(ctx context.Context, log *audit.Log, seq uint64, hash string, anonymous bool, logger *slog.Logger,
+	do func([]store.ThreadFact) error) (f folded, err error) {
 	var facts []store.ThreadFact
 	flush := func() error {
 		err := do(facts)
@@ -338,7 +343,8 @@ func (t *threads) follow(_ context.Context, _ *configs.Config, next *gateway.Con
 }
 
 // openLedger opens the threads of a configuration, where its calls are kept.
-func openLedger(ctx context.Context, c *configs.Config, state *gateway.Config, calls callStore, log *audit.Log, open []audit.Record, logger *slog.Logger) (*threads, error) {
+func openLedger(ctx context.Context, c *configs.Config, state *gateway.Config, calls callStore, log *audit.Log, open []audit.Record,
+	logger *slog.Logger) (*threads, error) {
 	terms, used, err := state.Terms()
 	if err != nil {
 		return nil, err

@@ -74,7 +74,8 @@ func appendContent(dst []byte, r *Record, content Content) ([]byte, error) {
 	return dst, err
 }
 
-// appendApproval appends the members of approvals, of the policy rows, of hooks, of limits, of keys, of stops, of threads and of agents' hooks.
+// appendApproval appends the members of approvals, of the policy rows, of hooks, of limits, of keys, of stops, of threads and of agents'
+// hooks.
 func appendApproval(dst []byte, r *Record) ([]byte, error) {
 	dst = appendStrings(dst, `,"approval":[`, r.Approvals)
 	dst = appendStrings(dst, `,"spends":[`, r.Spends)

@@ -81,7 +81,8 @@ func reportMissing(dir string, report func(cause error, oldest bool)) {
 		case f.First > last+1 && last == 0:
 			report(fmt.Errorf("the records 1 to %d are missing before %s: if you have removed the oldest files, verify the log with --partial; else put them back", f.First-1, name), true)
 		case f.First > last+1:
-			report(fmt.Errorf("the records %d to %d are missing before %s: put their file back; the log does not verify without it", last+1, f.First-1, name), false)
+			report(fmt.Errorf("the records %d to %d are missing before %s: put their file back; the log does not verify without it", last+1,
+				f.First-1, name), false)
 		}
 		if last, err = lastSeq(f.Name); err != nil {
 			report(err, false)

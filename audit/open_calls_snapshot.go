@@ -174,10 +174,12 @@ func readSnapshot(dir string, key ed25519.PrivateKey) (*openCalls, error) {
 	if err := json.Unmarshal(content, &file); err != nil {
 		return nil, fmt.Errorf("%s is incomplete or damaged", snapshotName)
 	}
-	if sum := sha256.Sum256(file.Snapshot); string(sum[:]) != string(file.SHA256) || json.Unmarshal(file.Snapshot, &c) != nil || c.Open == nil {
+	if sum := sha256.Sum256(file.Snapshot); string(sum[:]) != string(file.SHA256) || json.Unmarshal(file.Snapshot, &c) != nil ||
+		c.Open == nil {
 		return nil, fmt.Errorf("%s is incomplete or damaged", snapshotName)
 	}
-	if len(key) > 0 && !ed25519.Verify(key.Public().(ed25519.PublicKey), append([]byte(snapshotContext), file.Snapshot...), file.Signature) {
+	if len(key) > 0 && !ed25519.Verify(key.Public().(ed25519.PublicKey), append([]byte(snapshotContext), file.Snapshot...),
+		file.Signature) {
 		return nil, fmt.Errorf("%s is not signed with the key of the log", snapshotName)
 	}
 	return &c, c.confirm(dir)
@@ -203,7 +205,8 @@ func (c *openCalls) confirm(dir string) error {
 		return err
 	}
 	if c.End.Offset < 1 || c.End.Offset > info.Size() {
-		return fmt.Errorf("%s names seq %d, and %s ends before it: records are missing, or it is of another log", snapshotName, c.Seq, files[i].Name)
+		return fmt.Errorf("%s names seq %d, and %s ends before it: records are missing, or it is of another log", snapshotName, c.Seq,
+			files[i].Name)
 	}
 	start, err := logfile.LineStart(f, c.End.Offset-1)
 	if err != nil {

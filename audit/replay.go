@@ -95,9 +95,9 @@ type replay struct {
 var ErrOtherLog = errors.New("audit log: it has another record in the place of the one behind which it is read")
 
 // ReplayTurns reads from the log what a start must know again of threads. It passes, in the order of the log, the records that
-// name one or have a turn, behind the record of a seq and a hash, which may be empty: then nothing is compared; seq 0: from the beginning. They are without arguments and
-// completions. It reads what is durable when it begins. Where that record is another one, it is ErrOtherLog and nothing was
-// passed.
+// name one or have a turn, behind the record of a seq and a hash, which may be empty: then nothing is compared; seq 0: from the beginning.
+// They are without arguments and completions. It reads what is durable when it begins. Where that record is another one, it is ErrOtherLog
+// and nothing was passed.
 func (l *Log) ReplayTurns(ctx context.Context, seq uint64, hash string, do func(*Record) error) (Reach, error) {
 	last, lastHash := l.Last()
 	p := replay{ctx: ctx, dir: filepath.Dir(l.path), next: seq + 1, last: last, do: do, turns: true}

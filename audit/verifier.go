@@ -192,7 +192,8 @@ func (c Verifier) verify(chain *Chain) (err error) {
 func findCopy(before []Chain, chain *Chain) error {
 	for _, other := range before {
 		if chain.first.Seq > 0 && chain.first == other.first || chain.ID != "" && chain.ID == other.ID {
-			return &CorruptionError{File: chain.Files[0], Line: 1, Seq: chain.first.Seq, Reason: "belongs to the chain of " + other.Files[0] + " too: one is a copy"}
+			return &CorruptionError{File: chain.Files[0], Line: 1, Seq: chain.first.Seq,
+				Reason: "belongs to the chain of " + other.Files[0] + " too: one is a copy"}
 		}
 	}
 	return nil

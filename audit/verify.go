@@ -75,7 +75,8 @@ func scanFrom(from logfile.Link, visit func(line []byte, at logfile.Link) error,
 			return report, partial.line, err
 		}
 		if partial.bytes > 0 && i < len(files)-1 {
-			return report, partial.line, &CorruptionError{File: name, Line: partial.line, Seq: at.Seq + 1, Reason: "is incomplete, and another file follows"}
+			return report, partial.line, &CorruptionError{File: name, Line: partial.line, Seq: at.Seq + 1,
+				Reason: "is incomplete, and another file follows"}
 		}
 		report.TruncatedBytes, line = partial.bytes, partial.line
 	}

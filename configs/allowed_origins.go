@@ -25,7 +25,8 @@ func readOrigins(n document.Node, into *[]string) {
 // readHosts reads a list of names by which the gateway is reached.
 func readHosts(n document.Node, into *[]string) {
 	n.List("names of the gateway", func(_ int, item document.Node) {
-		item.Matching("a name or an address by which the gateway is reached, without a port", `^[a-z0-9_]$|^[a-z0-9_][a-z0-9_.-]*[a-z0-9_]$|^[0-9a-f.]*:[0-9a-f.:]*:[0-9a-f.:]*$`)
+		item.Matching("a name or an address by which the gateway is reached, without a port",
+			`^[a-z0-9_]$|^[a-z0-9_][a-z0-9_.-]*[a-z0-9_]$|^[0-9a-f.]*:[0-9a-f.:]*:[0-9a-f.:]*$`)
 		if !item.IsString() || !hostForm(item.Value) {
 			item.Fail("found %s; expected a name or an address by which the gateway is reached, in lower case and without a port, such as gateway.example.com", item.Describe())
 			return

@@ -123,7 +123,8 @@ func (l *loader) checkApprovals(file, principals document.Node, c *Config) {
 		rule, at := c.Approvals.Rules[name], file.At(refusal.Pointer("rules", name))
 		if rule.Approve > 1 && c.Auth.Mode == AuthNone {
 			file.At(refusal.Pointer("rules", name, "approve")).Fail(
-				"found %d with auth.mode none; expected 1, or another auth.mode, since people cannot be told apart without credentials", rule.Approve)
+				"found %d with auth.mode none; expected 1, or another auth.mode, since people cannot be told apart without credentials",
+				rule.Approve)
 		}
 		if !used[name] {
 			at.Warn("no row of the policy asks by the rule %q", name)

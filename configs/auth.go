@@ -44,7 +44,8 @@ func (l *loader) checkAuth(root document.Node, c *Config) {
 	byHash := map[string]*identity.Principal{}
 	for _, p := range c.Principals {
 		byHash[p.KeySHA256] = &identity.Principal{
-			Name: p.Name, Agents: p.Agents, Workspace: p.Workspace, Projects: p.Projects, Operator: p.Operator, Approves: p.Approves, OneThread: p.OneThread, HooksOnly: p.HooksOnly,
+			Name: p.Name, Agents: p.Agents, Workspace: p.Workspace, Projects: p.Projects, Operator: p.Operator, Approves: p.Approves,
+			OneThread: p.OneThread, HooksOnly: p.HooksOnly,
 		}
 	}
 	keys, err := identity.NewAPIKeys(byHash)
@@ -77,7 +78,8 @@ func (l *loader) checkAdmin(root document.Node, c *Config) {
 	switch {
 	case c.Auth.Mode == AuthNone:
 		at.Fail(found+"with auth.mode none; expected a loopback address, or auth.mode keys or jwt, since every request there needs the credential of an operator", c.Server.AdminListen)
-	case c.Auth.Mode == AuthKeys && len(l.report.Faults) == 0 && !slices.ContainsFunc(c.Principals, func(p Principal) bool { return p.Operator }):
+	case c.Auth.Mode == AuthKeys && len(l.report.Faults) == 0 &&
+		!slices.ContainsFunc(c.Principals, func(p Principal) bool { return p.Operator }):
 		at.Fail(found+"and no operator; expected a loopback address, or a principal with operator: true, since every request there needs the credential of one", c.Server.AdminListen)
 	}
 }

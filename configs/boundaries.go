@@ -42,7 +42,8 @@ func (l *loader) bounded(s *lockfile.Server, at document.Node, tool, all string,
 	for _, argument := range slices.Sorted(maps.Keys(bounds)) {
 		_, property, declared := properties.Child(argument)
 		if !declared || !property.IsMapping() {
-			at.At(refusal.Pointer("boundaries", tool, argument)).Fail("found a boundary of the argument %s of %s, whose accepted schema does not declare it; expected an argument of the tool",
+			at.At(refusal.Pointer("boundaries", tool, argument)).Fail(
+				"found a boundary of the argument %s of %s, whose accepted schema does not declare it; expected an argument of the tool",
 				strconv.Quote(argument), strconv.Quote(tool))
 			continue
 		}
@@ -61,7 +62,8 @@ func (l *loader) warnUnusedBoundaries(c *Config, servers document.Node) {
 		pins, pinned := c.Pins[s.Name]
 		for _, tool := range slices.Sorted(maps.Keys(s.Boundaries)) {
 			if pinned && !slices.ContainsFunc(pins, func(p lockfile.Pin) bool { return p.Name == tool }) {
-				serverAt(servers, i).At(refusal.Pointer("boundaries", tool)).Warn("the boundaries of %s, which was not accepted from the server %q", strconv.Quote(tool), s.Name)
+				serverAt(servers, i).At(refusal.Pointer("boundaries", tool)).Warn(
+					"the boundaries of %s, which was not accepted from the server %q", strconv.Quote(tool), s.Name)
 			}
 		}
 	}

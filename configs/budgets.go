@@ -16,7 +16,8 @@ func (l *loader) checkBudgets(limits document.Node, s *budget.Set, models []upst
 		return
 	}
 	if c.Redis == nil {
-		limits.At("/budgets").Warn("budgets without the key redis are counted by this process alone, and forget what was spent when it ends")
+		limits.At("/budgets").Warn(
+			"budgets without the key redis are counted by this process alone, and forget what was spent when it ends")
 	}
 	if c.Limits.OnStoreLoss == ratelimit.LossLocal {
 		s.Replicas = c.Limits.Replicas
@@ -30,14 +31,16 @@ func (l *loader) checkBudgets(limits document.Node, s *budget.Set, models []upst
 			continue
 		}
 		if c.PricesFile == "" {
-			at.At("/money").Fail("found a budget of money without prices; expected the key prices of the main file, with a file of what the models cost")
+			at.At("/money").Fail(
+				"found a budget of money without prices; expected the key prices of the main file, with a file of what the models cost")
 			continue
 		}
 		for _, d := range models {
 			for _, m := range d.Models {
 				_, priced := s.Price(m.ID)
 				if !priced && !strings.HasSuffix(m.ID, "*") && b.CoversModel(m.ID) {
-					at.At("/money").Fail("found a budget of money for the model %q, which has no price; expected one in %s", m.ID, c.PricesFile)
+					at.At("/money").Fail("found a budget of money for the model %q, which has no price; expected one in %s", m.ID,
+						c.PricesFile)
 				}
 			}
 		}

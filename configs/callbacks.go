@@ -29,7 +29,8 @@ func CallbackKeysPath(dataDir string) string { return filepath.Join(dataDir, "ca
 
 // ReadNode reads the keys of callbacks.
 func (c *Callbacks) ReadNode(n document.Node, _ string) {
-	n.Object(document.Fields(c, document.Field("url", func(n document.Node) { readBaseURL(n, "the URL of this gateway as tools see it", &c.URL) }))...)
+	n.Object(document.Fields(c, document.Field("url",
+		func(n document.Node) { readBaseURL(n, "the URL of this gateway as tools see it", &c.URL) }))...)
 }
 
 // readBaseURL reads a URL that paths are put behind.

@@ -153,13 +153,16 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 	}
 	var people, rules, hooks document.Node
 	if c.PrincipalsFile != "" {
-		l.readNamedYAML(root, dir, "/principals", c.PrincipalsFile, func(n document.Node, _ string) { people, c.Principals = n, readPrincipals(n) })
+		l.readNamedYAML(root, dir, "/principals", c.PrincipalsFile,
+			func(n document.Node, _ string) { people, c.Principals = n, readPrincipals(n) })
 	}
 	if c.ApprovalsFile != "" {
-		l.readNamedYAML(root, dir, "/approvals", c.ApprovalsFile, func(n document.Node, _ string) { rules, c.Approvals = n, readApprovals(n) })
+		l.readNamedYAML(root, dir, "/approvals", c.ApprovalsFile,
+			func(n document.Node, _ string) { rules, c.Approvals = n, readApprovals(n) })
 	}
 	if c.HooksFile != "" {
-		l.readNamedYAML(root, dir, "/hooks", c.HooksFile, func(n document.Node, _ string) { hooks, c.Hooks = n, readHooks(n, c.Threads.Labels) })
+		l.readNamedYAML(root, dir, "/hooks", c.HooksFile,
+			func(n document.Node, _ string) { hooks, c.Hooks = n, readHooks(n, c.Threads.Labels) })
 	}
 	var models []upstream.Definition
 	if c.UpstreamsFile != "" {

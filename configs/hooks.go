@@ -70,14 +70,16 @@ func readHook(n document.Node, labels []string) *hook.Hook {
 		}),
 	), append(document.Fields(&out,
 		document.Field("headers", func(n document.Node) { out.readHeaders(n) }),
-	), document.Field("label", func(n document.Node) { n.Label("a label", &label) }))...)...) || n.Report.Count() > faults || !n.Requires("found a hook without %s; expected name, at, and patterns or url", "name", "at") || n.Describing() {
+	), document.Field("label", func(n document.Node) { n.Label("a label", &label) }))...)...) || n.Report.Count() > faults ||
+		!n.Requires("found a hook without %s; expected name, at, and patterns or url", "name", "at") || n.Describing() {
 		return h
 	}
 	switch {
 	case n.Has("tools") && slices.Contains(h.At, hook.Text):
 		n.At("/tools").Fail("found tools with at: text; expected a hook of its own for texts, which are of no tool")
 	case n.Has("patterns") == n.Has("url"):
-		n.Fail("found the hook %q with %s; expected one of patterns and url", h.Name, map[bool]string{true: "both patterns and url", false: "neither patterns nor url"}[n.Has("url")])
+		n.Fail("found the hook %q with %s; expected one of patterns and url", h.Name,
+			map[bool]string{true: "both patterns and url", false: "neither patterns nor url"}[n.Has("url")])
 	case slices.Contains(h.At, hook.Text) && (n.Has("label") || len(h.Labels) > 0 || h.OnMatch == hook.Label):
 		n.At("/at").Fail("found text in the hook %q, which labels; expected call, result or both: what a model says labels nothing", h.Name)
 	case h.OnMatch == hook.Label && !n.Has("label") && n.Has("patterns"):
@@ -143,7 +145,8 @@ func readHookPatterns(n document.Node, into *[]*hook.Pattern) {
 			item.Among("a built-in pattern", hook.BuiltinNames()...)
 			found := hook.Builtin(item.Value)
 			if !item.IsString() || found == nil {
-				item.Fail("found %s; expected a built-in pattern (%s), or {name, regex}%s", item.Describe(), strings.Join(hook.BuiltinNames(), ", "), similar.DidYouMean(item.Value, hook.BuiltinNames()))
+				item.Fail("found %s; expected a built-in pattern (%s), or {name, regex}%s", item.Describe(),
+					strings.Join(hook.BuiltinNames(), ", "), similar.DidYouMean(item.Value, hook.BuiltinNames()))
 			}
 			*into = append(*into, found...)
 			return
@@ -175,7 +178,8 @@ type callout struct {
 }
 
 // ownHeaders are those that requests have anyway.
-var ownHeaders = []string{"Accept", "Accept-Encoding", "Connection", "Content-Length", "Content-Type", "Expect", "Host", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent", "Webhook-Id", "Webhook-Signature", "Webhook-Timestamp"}
+var ownHeaders = []string{"Accept", "Accept-Encoding", "Connection", "Content-Length", "Content-Type", "Expect", "Host", "Trailer",
+	"Transfer-Encoding", "Upgrade", "User-Agent", "Webhook-Id", "Webhook-Signature", "Webhook-Timestamp"}
 
 func (c *callout) readHeaders(n document.Node) {
 	n.Members("headers", func(key, value document.Node) {
@@ -256,7 +260,8 @@ func (l *loader) warnUnmatchedHooks(root document.Node, c *Config) {
 		warn := func(key string, patterns, names []string) {
 			for j, pattern := range patterns {
 				if !hook.Matches(pattern, names) {
-					root.At(fmt.Sprintf("/hooks/%d/%s/%d", i, key, j)).Warn("the hook %q is for %q, which matches none of the %s%s", h.Name, pattern, key, similar.DidYouMean(pattern, names))
+					root.At(fmt.Sprintf("/hooks/%d/%s/%d", i, key, j)).Warn("the hook %q is for %q, which matches none of the %s%s", h.Name,
+						pattern, key, similar.DidYouMean(pattern, names))
 				}
 			}
 		}

@@ -72,7 +72,9 @@ func readNotify(n document.Node) *Notify {
 			}
 		})
 	}
-	if !n.Object(append(append(document.Fields(&to), key("key", &into.Key), key("previous_key", &into.PreviousKey)), document.Fields(into)...)...) || n.Report.Count() > faults || !n.Requires("found notify without %s; expected url and key", "url", "key") {
+	if !n.Object(append(append(document.Fields(&to), key("key", &into.Key), key("previous_key", &into.PreviousKey)),
+		document.Fields(into)...)...) || n.Report.Count() > faults ||
+		!n.Requires("found notify without %s; expected url and key", "url", "key") {
 		return nil
 	}
 	if into.Key == into.PreviousKey {

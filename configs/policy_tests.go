@@ -59,7 +59,8 @@ func (l *loader) runTests(c *Config, files []policy.Source) {
 func (l *loader) addFailures(ctx context.Context, by lab.TestConfig, tests []lab.Test) {
 	results, err := lab.RunTests(ctx, by, tests, nil)
 	if err != nil {
-		l.report.Add(&document.Fault{File: tests[0].File, Message: fmt.Sprintf("the tests of the policy did not end (%v); expected that they end within %v", err, testsTimeout)})
+		l.report.Add(&document.Fault{File: tests[0].File,
+			Message: fmt.Sprintf("the tests of the policy did not end (%v); expected that they end within %v", err, testsTimeout)})
 		return
 	}
 	for _, r := range results {

@@ -15,11 +15,15 @@ type Principal struct {
 	KeySHA256 string   `key:"key_sha256"` // lower-case hex
 	Agents    []string `key:"agents" of:"agents"`
 	Workspace string   `key:"workspace" of:"a workspace"`
-	Projects  []string `key:"projects" of:"projects"`                                                              // of the workspace
-	Operator  bool     `key:"operator" of:"whether it is an operator"`                                             // may use the admin listener
-	OneThread bool     `key:"one_thread" of:"whether all its calls are one thread"`                                // whatever its requests say
-	HooksOnly bool     `key:"hooks_only" of:"whether it may only ask for verdicts, as the hook of a coding agent"` // and call nothing itself
-	Approves  []string `key:"approves" of:"rules of approval"`                                                     // the rules by which it may approve calls of others
+	Projects  []string `key:"projects" of:"projects"` // of the workspace
+	// may use the admin listener
+	Operator bool `key:"operator" of:"whether it is an operator"`
+	// whatever its requests say
+	OneThread bool `key:"one_thread" of:"whether all its calls are one thread"`
+	// and call nothing itself
+	HooksOnly bool `key:"hooks_only" of:"whether it may only ask for verdicts, as the hook of a coding agent"`
+	// the rules by which it may approve calls of others
+	Approves []string `key:"approves" of:"rules of approval"`
 }
 
 // readPrincipals reads the principals file.
@@ -32,7 +36,8 @@ func readPrincipals(root document.Node) []Principal {
 			ok := item.Object(document.Fields(&p, document.Field("key_sha256", func(n document.Node) { readSHA256(n, &p.KeySHA256) }))...)
 			item.Describes(func(s *document.Schema) {
 				s.Required = []string{"name", "key_sha256"}
-				s.AllOf = []*document.Schema{{AnyOf: []*document.Schema{{Required: []string{"agents", "workspace", "projects"}}, {Required: []string{"operator"}}, {Required: []string{"approves"}}}}}
+				s.AllOf = []*document.Schema{{AnyOf: []*document.Schema{{Required: []string{"agents", "workspace", "projects"}},
+					{Required: []string{"operator"}}, {Required: []string{"approves"}}}}}
 			})
 			if !ok {
 				return
@@ -43,7 +48,8 @@ func readPrincipals(root document.Node) []Principal {
 				}
 			}
 			if strings.HasPrefix(p.Name, "jwt:") {
-				item.At("/name").Fail("found %q, which is named like the principal of a token; expected a name that does not begin with jwt:", p.Name)
+				item.At("/name").Fail(
+					"found %q, which is named like the principal of a token; expected a name that does not begin with jwt:", p.Name)
 			}
 			if p.HooksOnly && (p.Operator || len(p.Approves) > 0) {
 				item.At("/hooks_only").Fail("found a principal for hooks alone that is an operator or approves calls; expected one or the other: the agent has its key")

@@ -74,7 +74,8 @@ type Cluster struct {
 
 // ReadNode reads the keys of redis.cluster.
 func (c *Cluster) ReadNode(n document.Node, _ string) {
-	n.Object(document.Fields(c, document.Field("addresses", func(n document.Node) { readAddresses(n, "nodes of the cluster", &c.Addresses) }))...)
+	n.Object(document.Fields(c, document.Field("addresses",
+		func(n document.Node) { readAddresses(n, "nodes of the cluster", &c.Addresses) }))...)
 	n.Requires("found a cluster without nodes; expected the %s of some", "addresses")
 }
 
@@ -140,7 +141,8 @@ func (u *RedisURL) ReadNode(n document.Node, _ string) {
 	}
 	at, err := url.Parse(n.Value)
 	switch {
-	case !n.IsString() || err != nil || at.Scheme != "redis" && at.Scheme != "rediss" || at.Hostname() == "" || !databasePath.MatchString(at.Path) || at.RawQuery != "" || at.Fragment != "":
+	case !n.IsString() || err != nil || at.Scheme != "redis" && at.Scheme != "rediss" || at.Hostname() == "" ||
+		!databasePath.MatchString(at.Path) || at.RawQuery != "" || at.Fragment != "":
 		n.Fail("found a URL of another form; " + expected)
 	case at.User != nil:
 		n.Fail("found a URL with a user; " + expected)
@@ -176,6 +178,7 @@ func readPrefix(n document.Node, into *string) {
 	n.Text(of, into)
 	n.Matching(of, `^[!-z|~]{1,64}$`)
 	if !ascii.IsVisible(*into) || strings.ContainsAny(*into, "{}") || len(*into) > 64 {
-		n.Fail("found a prefix of another form; expected at most 64 printable ASCII characters without spaces and braces, such as callgate:")
+		n.Fail(
+			"found a prefix of another form; expected at most 64 printable ASCII characters without spaces and braces, such as callgate:")
 	}
 }

@@ -11,7 +11,8 @@ func (c *Config) Rules() *gateway.Config {
 		return nil
 	}
 	return &gateway.Config{
-		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Workspaces: c.Workspaces, Agents: c.Agents, Limits: c.Limits, Approvals: c.Approvals.Rules, Digest: c.Digest,
+		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Workspaces: c.Workspaces, Agents: c.Agents, Limits: c.Limits,
+		Approvals: c.Approvals.Rules, Digest: c.Digest,
 		Threads: gateway.Threads{DefaultLabels: c.Threads.DefaultLabels, ShareUnnamed: c.Threads.Unnamed == UnnamedShared},
 	}
 }

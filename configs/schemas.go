@@ -40,8 +40,9 @@ func SchemaLine(kind string) string {
 // no schema.
 func FileKinds() []FileKind {
 	return []FileKind{
-		{Name: "callgate", Title: "The main file of a configuration of Callgate", Names: []string{"callgate.yaml"}, annotated: "callgate.yaml",
-			read: func(n document.Node) { readSettings(n) }},
+		{Name: "callgate", Title: "The main file of a configuration of Callgate", Names: []string{"callgate.yaml"},
+			annotated: "callgate.yaml",
+			read:      func(n document.Node) { readSettings(n) }},
 		{Name: "tools", Title: "A file of tools", Names: []string{"tools/*.yaml", "tools/*.json"},
 			read: func(n document.Node) { toolfile.ReadTools(n) }},
 		{Name: "policy-tests", Title: "A file of tests of the policy", Names: []string{"*" + testSuffix},
@@ -77,7 +78,8 @@ func Schema(kind string) ([]byte, error) {
 		for _, k := range kinds {
 			names = append(names, k.Name)
 		}
-		return nil, fmt.Errorf("found no kind of file %q%s; expected one of %s", kind, similar.DidYouMean(kind, names), strings.Join(names, ", "))
+		return nil, fmt.Errorf("found no kind of file %q%s; expected one of %s", kind, similar.DidYouMean(kind, names),
+			strings.Join(names, ", "))
 	}
 	var b bytes.Buffer
 	out := json.NewEncoder(&b)

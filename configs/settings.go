@@ -213,20 +213,22 @@ func (c *Config) chooseDefaults(root document.Node) {
 
 func defaultSettings() Settings {
 	return Settings{
-		Server:         Server{Listen: "127.0.0.1:8080", AdminListen: "127.0.0.1:9090", MaxInFlight: 256, ShutdownTimeout: 30 * time.Second, MCPNames: NamesWire, Console: true},
+		Server: Server{Listen: "127.0.0.1:8080", AdminListen: "127.0.0.1:9090", MaxInFlight: 256, ShutdownTimeout: 30 * time.Second,
+			MCPNames: NamesWire, Console: true},
 		Auth:           Auth{Mode: AuthNone, JWT: defaultTokens()},
 		Defaults:       DefaultCaller{Agent: "Analyst", Workspace: "acme", Project: "alpha"},
 		Registry:       Registry{ToolFiles: []string{"tools/*.yaml"}},
 		PolicyFile:     "policy.csv",
 		WorkspacesFile: "workspaces.yaml",
 		LimitsFile:     "limits.yaml",
-		Language:       Language{Output: parser.Options{MaxBytes: parser.DefaultMaxBytes, MaxDepth: parser.DefaultMaxDepth, JSONInText: parser.Reject, NativeText: parser.RefuseCalls}},
-		DataDir:        "callgate-data",
-		Audit:          Audit{Record: "digest", Sync: "all", OTLP: defaultCollector()},
-		Telemetry:      Telemetry{Traces: defaultTraces(), CallLabels: telemetry.CallLabels{MaxSeries: 1000}},
-		Log:            Log{RequestLogRatio: 1},
-		Store:          defaultStore(),
-		Threads:        defaultThreads(),
+		Language: Language{Output: parser.Options{MaxBytes: parser.DefaultMaxBytes, MaxDepth: parser.DefaultMaxDepth,
+			JSONInText: parser.Reject, NativeText: parser.RefuseCalls}},
+		DataDir:   "callgate-data",
+		Audit:     Audit{Record: "digest", Sync: "all", OTLP: defaultCollector()},
+		Telemetry: Telemetry{Traces: defaultTraces(), CallLabels: telemetry.CallLabels{MaxSeries: 1000}},
+		Log:       Log{RequestLogRatio: 1},
+		Store:     defaultStore(),
+		Threads:   defaultThreads(),
 	}
 }
 
@@ -237,7 +239,8 @@ func readSettings(root document.Node) Settings {
 	if tests, stated := root.Resolve("/tests"); stated {
 		tests.NotEmpty("file of tests")
 	}
-	if files, stated := root.Resolve("/registry/files"); stated && files.IsList() && len(files.Content) == 0 && s.ServersFile == "" && s.UpstreamsFile == "" {
+	if files, stated := root.Resolve("/registry/files"); stated && files.IsList() && len(files.Content) == 0 && s.ServersFile == "" &&
+		s.UpstreamsFile == "" {
 		files.Fail("found an empty list; expected at least one tool file, or servers or upstreams, which bring tools")
 	}
 	return s

@@ -56,7 +56,8 @@ func readSpending(n document.Node) budget.Budget {
 		patternsField("principals", "names of principals, in which * stands for any text", &b.Principals),
 		patternsField("projects", "workspace/project, in which * stands for any text", &b.Projects),
 		patternsField("models", "names of models, in which * stands for any text", &b.Models),
-		document.Choice("per", "what has a counter of its own", &b.Per, budget.PerAll, budget.PerAgent, budget.PerPrincipal, budget.PerProject),
+		document.Choice("per", "what has a counter of its own", &b.Per, budget.PerAll, budget.PerAgent, budget.PerPrincipal,
+			budget.PerProject),
 		document.Choice("window", "how long the budget lasts", &b.Window, budget.Hour, budget.Day, budget.Week, budget.Month),
 		document.Parsed("timezone", "a time zone such as Europe/Berlin", &b.Zone, parseZone),
 		document.Int("tokens", "how many tokens", 1, budget.Most, &b.Limit.Tokens),
@@ -84,7 +85,8 @@ func readSpending(n document.Node) budget.Budget {
 func parseZone(name string) (*time.Location, error) {
 	zone, err := time.LoadLocation(name)
 	if err != nil || name == "" || name == "Local" {
-		return nil, fmt.Errorf("found the time zone %q; expected UTC, or a name of the time zone database of this machine, such as Europe/Berlin", name)
+		return nil, fmt.Errorf(
+			"found the time zone %q; expected UTC, or a name of the time zone database of this machine, such as Europe/Berlin", name)
 	}
 	return zone, nil
 }

@@ -32,8 +32,10 @@ func (l *loader) checkStore(root document.Node, c *Config) {
 		root.At("/store/kind").Fail("found store.kind redis without redis; expected the key redis, which says where it is")
 	case c.Store.Kind == StoreRedis:
 	case n.Has("replicas"):
-		root.At("/store/replicas").Fail("found replicas beside store.kind file, which one gateway has for itself; expected store.kind redis, or no replicas")
+		root.At("/store/replicas").Fail(
+			"found replicas beside store.kind file, which one gateway has for itself; expected store.kind redis, or no replicas")
 	case n.Has("min_redis_replicas"):
-		root.At("/store/min_redis_replicas").Fail("found min_redis_replicas beside store.kind file, which is not on Redis; expected store.kind redis, or no min_redis_replicas")
+		root.At("/store/min_redis_replicas").Fail(
+			"found min_redis_replicas beside store.kind file, which is not on Redis; expected store.kind redis, or no min_redis_replicas")
 	}
 }

@@ -117,7 +117,8 @@ func (c *Collector) headers() document.FieldReader {
 
 // ReadNode reads where the records of the audit log go beside their file.
 func (c *Collector) ReadNode(n document.Node, _ string) {
-	if !n.Object(document.Fields(c, c.headers())...) || !n.Requires("found audit.otlp without an %s; expected the address of a collector", "endpoint") {
+	if !n.Object(document.Fields(c, c.headers())...) ||
+		!n.Requires("found audit.otlp without an %s; expected the address of a collector", "endpoint") {
 		return
 	}
 	failFrom(n, c.LogOptions().Validate())
@@ -128,7 +129,8 @@ func (c *Collector) ReadNode(n document.Node, _ string) {
 
 // ReadNode reads where traces go.
 func (t *Traces) ReadNode(n document.Node, _ string) {
-	if !n.Object(document.Fields(t, t.headers())...) || !n.Requires("found traces without an %s; expected the address of a collector", "endpoint") {
+	if !n.Object(document.Fields(t, t.headers())...) ||
+		!n.Requires("found traces without an %s; expected the address of a collector", "endpoint") {
 		return
 	}
 	failFrom(n, t.Options().Validate())

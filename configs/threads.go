@@ -52,7 +52,8 @@ func (t *Threads) ReadNode(n document.Node, _ string) {
 		return
 	}
 	if t.KeepLabels < t.Idle {
-		n.Fail("found keep_labels %s below idle %s; expected at least that, since labels outlive what else is kept", document.SpanText(t.KeepLabels), document.SpanText(t.Idle))
+		n.Fail("found keep_labels %s below idle %s; expected at least that, since labels outlive what else is kept",
+			document.SpanText(t.KeepLabels), document.SpanText(t.Idle))
 	}
 	for i, label := range t.DefaultLabels {
 		checkLabel(n.At(refusal.Pointer("default_labels", strconv.Itoa(i))), label, t.Labels)
@@ -110,7 +111,8 @@ func (l *loader) checkLabels(c *Config, servers document.Node, entries []toolfil
 
 // checkCountedAlone reports a policy, or limits, that count what threads do, where each of several gateways would count alone.
 func (l *loader) checkCountedAlone(limits document.Node, c *Config) {
-	if c.Policy == nil || c.Limits == nil || c.Limits.Replicas <= 1 || c.Store.Kind == StoreRedis || c.Limits.Threads == nil && len(c.Policy.Terms()) == 0 && !c.Policy.ReadsLabels() {
+	if c.Policy == nil || c.Limits == nil || c.Limits.Replicas <= 1 || c.Store.Kind == StoreRedis || c.Limits.Threads == nil &&
+		len(c.Policy.Terms()) == 0 && !c.Policy.ReadsLabels() {
 		return
 	}
 	what := "a policy that reads what threads have done"

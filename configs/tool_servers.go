@@ -141,8 +141,10 @@ func (l *loader) readLockfiles(c *Config, servers document.Node) []toolfile.Tool
 				continue
 			}
 			entries = append(entries, toolfile.Tool{Definition: registry.Tool{
-				Name: s.ToolName(p.Name), Version: p.Version, Description: wrapper.EscapeHidden(p.Description), Effect: s.Effects[p.Name], Labels: labelsOf(s),
-				InputSchema:  l.bounded(s, serverAt(servers, number), p.Name, file, toolfile.VisibleSchema(nodes[i], "input_schema", p.InputSchema)),
+				Name: s.ToolName(p.Name), Version: p.Version, Description: wrapper.EscapeHidden(p.Description), Effect: s.Effects[p.Name],
+				Labels: labelsOf(s),
+				InputSchema: l.bounded(s, serverAt(servers, number), p.Name, file,
+					toolfile.VisibleSchema(nodes[i], "input_schema", p.InputSchema)),
 				OutputSchema: toolfile.VisibleSchema(nodes[i], "output_schema", p.OutputSchema), Run: s.Run(p),
 			}, Node: func(*document.Report) document.Node { return nodes[i] }})
 		}
@@ -167,7 +169,9 @@ func (l *loader) warnUnusedEffects(c *Config) {
 	for _, s := range c.Servers {
 		for name := range s.Effects {
 			if pins, ok := c.Pins[s.Name]; ok && !slices.ContainsFunc(pins, func(p lockfile.Pin) bool { return p.Name == name }) {
-				l.report.Warnings = append(l.report.Warnings, &document.Fault{File: c.ServersFile, Message: fmt.Sprintf("the effect of %q, which was not accepted from the server %q", name, s.Name)})
+				l.report.Warnings = append(l.report.Warnings,
+					&document.Fault{File: c.ServersFile,
+						Message: fmt.Sprintf("the effect of %q, which was not accepted from the server %q", name, s.Name)})
 			}
 		}
 	}

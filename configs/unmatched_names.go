@@ -30,13 +30,15 @@ func (l *loader) warnUnmatched(root, limits, workspaces, people document.Node, c
 	if len(l.report.Faults) > 0 {
 		return
 	}
-	u := &unmatched{Config: c, suggest: similar.Suggester{Left: maxHints}, brought: l.toolsOfRequests, agents: slices.Sorted(maps.Keys(c.Agents))}
+	u := &unmatched{Config: c, suggest: similar.Suggester{Left: maxHints}, brought: l.toolsOfRequests,
+		agents: slices.Sorted(maps.Keys(c.Agents))}
 	for _, e := range c.Tools.Entries() {
 		u.tools = append(u.tools, e.Name())
 	}
 	u.projects = c.Workspaces.Places("")
 	if d := c.Defaults; c.Auth.Mode == AuthNone && !c.Agents[d.Agent] {
-		root.At("/defaults/agent").Warn("the default agent %q is named by no project, so requests that name none are refused%s", d.Agent, u.near(d.Agent, u.agents))
+		root.At("/defaults/agent").Warn("the default agent %q is named by no project, so requests that name none are refused%s", d.Agent,
+			u.near(d.Agent, u.agents))
 	}
 	u.limits(limits)
 	u.principals(people)
@@ -63,7 +65,8 @@ func (u *unmatched) limits(n document.Node) {
 	for project := range u.Limits.Projects {
 		if _, ok := u.Workspaces[project.Workspace].Projects[project.Name]; !ok {
 			name := project.String()
-			n.At(refusal.Pointer("projects", name)).Warn("limits for the project %q, which no workspace has%s", name, u.near(name, u.projects))
+			n.At(refusal.Pointer("projects", name)).Warn("limits for the project %q, which no workspace has%s", name,
+				u.near(name, u.projects))
 		}
 	}
 }
@@ -71,7 +74,8 @@ func (u *unmatched) limits(n document.Node) {
 func (u *unmatched) budgets(n document.Node, tools []string, path ...string) {
 	for _, tool := range tools {
 		if _, ok := u.Tools.Lookup(tool); !ok && !u.brought {
-			n.At(refusal.Pointer(append(path, tool)...)).Warn("limits for the tool %q, which is not registered%s", tool, u.near(tool, u.tools))
+			n.At(refusal.Pointer(append(path, tool)...)).Warn("limits for the tool %q, which is not registered%s", tool,
+				u.near(tool, u.tools))
 		}
 	}
 }
@@ -82,7 +86,8 @@ func (u *unmatched) principals(n document.Node) {
 	for i, p := range u.Principals {
 		for j, agent := range p.Agents {
 			if _, found := slices.BinarySearch(listed, agent); !found {
-				n.At(fmt.Sprintf("/principals/%d/agents/%d", i, j)).Warn("the agent %q is listed by no project%s", agent, u.near(agent, listed))
+				n.At(fmt.Sprintf("/principals/%d/agents/%d", i, j)).Warn("the agent %q is listed by no project%s", agent,
+					u.near(agent, listed))
 			}
 		}
 		w, found := u.Workspaces[p.Workspace]

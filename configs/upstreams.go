@@ -126,9 +126,11 @@ func checkSwitches(n document.Node, r upstream.Rules) {
 		return
 	}
 	for _, word := range hosted.Content {
-		if !slices.ContainsFunc(upstream.HostedTypes, func(known string) bool { return word.Value == known || strings.HasPrefix(word.Value, known+"_2") }) {
-			n.With(word).Warn("%q is no type of a tool that is known here: it lets tools of this type pass in a request, and no item in a conversation. "+
-				"Items pass by mcp_servers, programmatic_calls or unknown_items", word.Value)
+		if !slices.ContainsFunc(upstream.HostedTypes,
+			func(known string) bool { return word.Value == known || strings.HasPrefix(word.Value, known+"_2") }) {
+			n.With(word).Warn(
+				"%q is no type of a tool that is known here: it lets tools of this type pass in a request, and no item in a conversation. "+
+					"Items pass by mcp_servers, programmatic_calls or unknown_items", word.Value)
 		}
 	}
 }

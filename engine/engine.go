@@ -56,7 +56,8 @@ type Options struct {
 // Outbound returns the options of a client for a transport's own requests.
 func (o Options) Outbound() outbound.Options {
 	return outbound.Options{
-		Now: o.Now, Resolver: o.Resolver, Certificates: o.Certificates, Interfaces: o.Interfaces, OnBreaker: o.OnBreaker, ReadSecret: o.ReadSecret,
+		Now: o.Now, Resolver: o.Resolver, Certificates: o.Certificates, Interfaces: o.Interfaces, OnBreaker: o.OnBreaker,
+		ReadSecret: o.ReadSecret,
 	}
 }
 
@@ -88,7 +89,8 @@ func New(options Options) *Engine {
 		oxp:      oxp.New(out),
 		callback: callback.New(out, options.CallbackURL, options.ServerURL, options.CallbackServers),
 	}
-	e.transports = map[string]Transport{"acp": new(acp.Client), "callback": e.callback, "cancel_subscription": callback.NewUnsubscriber(options.CancelSubscription), "oxp": e.oxp}
+	e.transports = map[string]Transport{"acp": new(acp.Client), "callback": e.callback,
+		"cancel_subscription": callback.NewUnsubscriber(options.CancelSubscription), "oxp": e.oxp}
 	maps.Copy(e.transports, options.Transports)
 	return e
 }
@@ -179,7 +181,8 @@ func (e *Engine) Bounded(run tool.Run) bool {
 // fetches reports whether a call itself reads a file for its credential, or exchanges its caller's token: other tokens
 // are fetched, and commands run, beside the calls that wait for them.
 func fetches(c *tool.Credential) bool {
-	return c != nil && c.In != tool.InOAuth && (c.In == tool.InExchange || slices.ContainsFunc(c.References(), func(r string) bool { return strings.HasPrefix(r, "file:") }))
+	return c != nil && c.In != tool.InOAuth &&
+		(c.In == tool.InExchange || slices.ContainsFunc(c.References(), func(r string) bool { return strings.HasPrefix(r, "file:") }))
 }
 
 // Authorization asks the server of a tool for the state of an authorization, at the

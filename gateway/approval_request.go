@@ -24,7 +24,8 @@ func (c *Call) NewApproval() (approval.Approval, audit.Record, error) {
 		asks = c.decision.Asks
 	}
 	a, err := approval.Open(approval.Approval{
-		ID: c.id, Call: call, Rules: asks, Rows: consent.ShownRows(c.decision.Rows), Config: c.config.Digest, Ledger: c.storedLedger(), Repeat: c.repeat(),
+		ID: c.id, Call: call, Rules: asks, Rows: consent.ShownRows(c.decision.Rows), Config: c.config.Digest, Ledger: c.storedLedger(),
+		Repeat: c.repeat(),
 	}, c.config.Approvals, c.kernel.deps.Now())
 	if err != nil {
 		return approval.Approval{}, audit.Record{}, err
@@ -123,7 +124,8 @@ func (d *Decision) Asking() []*Call {
 	for i, c := range d.calls {
 		switch {
 		case c.refused == nil:
-		case c.unaskable || c.refused.Code != refusal.ApprovalRequired || c.kernel.deps.Consents == nil || len(c.parsed.Arguments) > approval.MaxArguments:
+		case c.unaskable || c.refused.Code != refusal.ApprovalRequired || c.kernel.deps.Consents == nil ||
+			len(c.parsed.Arguments) > approval.MaxArguments:
 			return nil
 		default:
 			asking[i], some = c, true

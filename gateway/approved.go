@@ -29,10 +29,12 @@ func (o Door) Approve(d *Decision, mode Mode) ([]Approved, *refusal.Error) {
 		return nil, refusal.At(refusal.Execute, refusal.Internal, refuse.NothingDone).WithCause(errors.New("a decision of another kernel"))
 	}
 	if d.mode != mode {
-		return nil, refusal.At(refusal.Execute, refusal.Internal, refuse.NothingDone).WithCause(fmt.Errorf("a decision of the mode %q in the mode %q", d.mode, mode))
+		return nil, refusal.At(refusal.Execute, refusal.Internal,
+			refuse.NothingDone).WithCause(fmt.Errorf("a decision of the mode %q in the mode %q", d.mode, mode))
 	}
 	if slices.ContainsFunc(d.calls, func(c *Call) bool { return asksForApproval(c) && len(c.using) == 0 }) {
-		return nil, refusal.At(refusal.Execute, refusal.Internal, refuse.NothingDone).WithCause(errors.New("a call that people have not approved"))
+		return nil, refusal.At(refusal.Execute, refusal.Internal,
+			refuse.NothingDone).WithCause(errors.New("a call that people have not approved"))
 	}
 	if !d.approved.CompareAndSwap(false, true) {
 		return nil, refuse.AfterDispatch(refusal.Execute, errors.New("a decision was executed or handed over twice"))

@@ -74,7 +74,8 @@ func (a *Assumed) MadeBy(saw string) (steps []string) {
 	}
 	for i := range a.made {
 		made := &a.made[i]
-		if !slices.Contains(steps, made.Call) && slices.ContainsFunc(made.Texts(), func(text string) bool { return strings.HasPrefix(text, term) }) {
+		if !slices.Contains(steps, made.Call) &&
+			slices.ContainsFunc(made.Texts(), func(text string) bool { return strings.HasPrefix(text, term) }) {
 			steps = append(steps, made.Call)
 		}
 	}

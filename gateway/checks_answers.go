@@ -76,7 +76,8 @@ func (c *Call) QuestionDigest() string {
 		arguments = canonical
 	}
 	s := c.subject
-	return journal.Digest(fmt.Appendf(nil, "%q %q %q %q %q %q %q %q %q %q %q %s", c.tool.Name(), c.tool.Version(), s.Agent, s.Workspace, s.Project, c.request.User,
+	return journal.Digest(fmt.Appendf(nil, "%q %q %q %q %q %q %q %q %q %q %q %s", c.tool.Name(), c.tool.Version(), s.Agent, s.Workspace,
+		s.Project, c.request.User,
 		run.Type, run.Server, run.URL, run.Command, run.Tool, journal.Digest(arguments)))
 }
 

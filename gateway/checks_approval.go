@@ -92,8 +92,10 @@ func (c *Call) approvalCall() (approval.Call, error) {
 	}
 	scope := c.storeScope()
 	return approval.Call{
-		Principal: scope.Principal, Workspace: scope.Workspace, Project: scope.Project, Agent: c.subject.Agent, User: c.request.User, Thread: c.request.Thread,
-		Tool: c.tool.Name(), Version: c.tool.Version(), Definition: definition, AnswersDigest: c.answersDigest(), Arguments: c.parsed.Arguments,
+		Principal: scope.Principal, Workspace: scope.Workspace, Project: scope.Project, Agent: c.subject.Agent, User: c.request.User,
+		Thread: c.request.Thread,
+		Tool:   c.tool.Name(), Version: c.tool.Version(), Definition: definition, AnswersDigest: c.answersDigest(),
+		Arguments: c.parsed.Arguments,
 	}, nil
 }
 

@@ -31,7 +31,8 @@ func (c *judgement) identifyCaller(ctx context.Context) error {
 		return err
 	}
 	if p := c.principal; p != nil && p.HooksOnly && c.request.Hook == nil {
-		return refusal.At(refusal.Identity, refusal.PermissionDenied, "The caller may only ask for verdicts, as the hook of a coding agent. Nothing was executed; the operator must allow it more.")
+		return refusal.At(refusal.Identity, refusal.PermissionDenied,
+			"The caller may only ask for verdicts, as the hook of a coding agent. Nothing was executed; the operator must allow it more.")
 	}
 	if p := c.principal; p != nil && len(p.Agents) == 0 {
 		return refusal.New(refusal.AgentMismatch, "The caller may act for no agent. Nothing was executed; the operator must allow it one.")
@@ -44,7 +45,8 @@ func (c *judgement) identifyCaller(ctx context.Context) error {
 		return refusal.New(refusal.AgentUnknown, "Unknown agent. Nothing was executed; the operator must add it to the configuration.")
 	}
 	if p := c.principal; p != nil && !slices.Contains(p.Agents, agent) {
-		return refusal.New(refusal.AgentMismatch, "The caller may not act for this agent. Nothing was executed; the operator must allow it.")
+		return refusal.New(refusal.AgentMismatch,
+			"The caller may not act for this agent. Nothing was executed; the operator must allow it.")
 	}
 	return nil
 }
@@ -136,11 +138,13 @@ func checkAgentClaim(_ context.Context, c *Call) error {
 		return nil
 	}
 	if c.subject.Agent == "" {
-		return refusal.New(refusal.AgentRequired, "The caller may act for several agents and did not name one. Nothing was executed; the request must name its agent.")
+		return refusal.New(refusal.AgentRequired,
+			"The caller may act for several agents and did not name one. Nothing was executed; the request must name its agent.")
 	}
 	if c.config.AgentRequired && !c.statesAgent() {
 		if c.input.Native != nil {
-			return refusal.New(refusal.AgentRequired, "Every call must name its agent here, and this request does not. Nothing was executed; the request must name its agent.")
+			return refusal.New(refusal.AgentRequired,
+				"Every call must name its agent here, and this request does not. Nothing was executed; the request must name its agent.")
 		}
 		return refusal.New(refusal.AgentRequired, "The call does not say which agent it is for, and every call must here. Send the call again with your own agent's name as the member \"agent\", beside \"tool\".")
 	}

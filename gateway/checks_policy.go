@@ -64,7 +64,8 @@ func foreseePermission(ctx context.Context, c *Call) (err error) {
 }
 
 func (c *Call) policyRequest(arguments map[string]any) policy.Request {
-	return policy.Request{Agent: c.subject.Agent, Workspace: c.subject.Workspace, Project: c.subject.Project, Tool: c.tool.Name(), Arguments: arguments}
+	return policy.Request{Agent: c.subject.Agent, Workspace: c.subject.Workspace, Project: c.subject.Project, Tool: c.tool.Name(),
+		Arguments: arguments}
 }
 
 // permit asks the policy of the call. Each call is counted once, as the policy decides it.

@@ -49,7 +49,8 @@ func findTool(_ context.Context, c *Call) error {
 	}
 	message := fmt.Sprintf("There is no tool %s. Use the exact name of a tool that you were given.", parser.Quote(c.WrittenName()))
 	if len(near) > 0 {
-		message = fmt.Sprintf("There is no tool %s. Did you mean %s? Send the call again with the exact name.", parser.Quote(c.WrittenName()), strings.Join(near, " or "))
+		message = fmt.Sprintf("There is no tool %s. Did you mean %s? Send the call again with the exact name.",
+			parser.Quote(c.WrittenName()), strings.Join(near, " or "))
 	}
 	refused := refusal.New(refusal.UnknownTool, message)
 	refused.DidYouMean = near
@@ -140,5 +141,6 @@ func checkOutput(_ context.Context, c *Call) error {
 // source is where the arguments stand in the completion. A native call has none, and arguments that
 // hooks have redacted stand nowhere.
 func (c *Call) source() violations.Source {
-	return violations.Source{Arguments: c.parsed.Arguments, Offset: c.parsed.ArgumentsOffset, Nowhere: c.input.Native != nil || c.unredacted != nil}
+	return violations.Source{Arguments: c.parsed.Arguments, Offset: c.parsed.ArgumentsOffset,
+		Nowhere: c.input.Native != nil || c.unredacted != nil}
 }

@@ -56,7 +56,8 @@ func (c *Call) Given() (key GivenKey, g Given, ok bool) {
 		return key, g, false
 	}
 	if key, ok = givenKey(principalName(c.principal), &c.request, n.ID); ok {
-		g = Given{CallID: c.id, Digest: c.config.Digest, by: c.judgedBy(), arguments: valueDigest(c.arguments()), approved: len(c.using) > 0}
+		g = Given{CallID: c.id, Digest: c.config.Digest, by: c.judgedBy(), arguments: valueDigest(c.arguments()),
+			approved: len(c.using) > 0}
 	}
 	return key, g, ok
 }
@@ -112,7 +113,8 @@ func (c *Call) withoutDefaults() map[string]any {
 		var property struct {
 			Default json.RawMessage `json:"default"`
 		}
-		return json.Unmarshal(schema.Properties[name], &property) == nil && property.Default != nil && valueDigest(parser.Decode(property.Default)) == valueDigest(value)
+		return json.Unmarshal(schema.Properties[name], &property) == nil && property.Default != nil &&
+			valueDigest(parser.Decode(property.Default)) == valueDigest(value)
 	})
 	return rest
 }

@@ -365,7 +365,8 @@ func withPlainNumbers(v any) (plain any, changed bool) {
 		}
 		return is, changed
 	case json.Number:
-		if d, ok := decimal.Parse(string(v)); ok && (v == "-0" || strings.ContainsAny(string(v), ".eE") || strings.HasSuffix(string(v), "0")) {
+		if d, ok := decimal.Parse(string(v)); ok &&
+			(v == "-0" || strings.ContainsAny(string(v), ".eE") || strings.HasSuffix(string(v), "0")) {
 			is := json.Number(d.String())
 			return is, is != v
 		}
@@ -450,7 +451,8 @@ func (p *past) reserve(ctx context.Context) {
 		asks := p.asksAnew()
 		switch {
 		case asks != nil:
-			if asks.past.refused = refusal.From(refusal.Approval, guarded(ctx, check{stage: refusal.Approval, run: checkApproval}, asks)); asks.past.refused != nil {
+			if asks.past.refused = refusal.From(refusal.Approval,
+				guarded(ctx, check{stage: refusal.Approval, run: checkApproval}, asks)); asks.past.refused != nil {
 				return
 			}
 		case err != nil:
@@ -481,7 +483,8 @@ func (p *past) asksAnew() *Call {
 // decide is what the calls add to the past as it is kept now. Its error is the refusal of one of them.
 func (p *past) decide(ctx context.Context, kept history.Past) ([]history.Adds, error) {
 	// What was lost meanwhile may have the turns that there were before.
-	moved := p.stale || turnOf(kept.Thread) != turnOf(p.kept.Thread) || turnOf(kept.Caller) != turnOf(p.kept.Caller) || !kept.Keeping.Equal(p.kept.Keeping)
+	moved := p.stale || turnOf(kept.Thread) != turnOf(p.kept.Thread) || turnOf(kept.Caller) != turnOf(p.kept.Caller) ||
+		!kept.Keeping.Equal(p.kept.Keeping)
 	p.decided = kept
 	for _, c := range p.calls {
 		c.past.refused, c.past.asksAnew, c.past.own.At = nil, false, kept.Now
@@ -515,7 +518,8 @@ func (p *past) decide(ctx context.Context, kept history.Past) ([]history.Adds, e
 		return nil, err
 	}
 	if brought := p.calls[0].missing(kept.Thread); p.of.Thread != "" {
-		adds[0].Labels = slices.Concat(adds[0].Labels, slices.DeleteFunc(brought, func(name string) bool { return slices.Contains(adds[0].Labels, name) }))
+		adds[0].Labels = slices.Concat(adds[0].Labels,
+			slices.DeleteFunc(brought, func(name string) bool { return slices.Contains(adds[0].Labels, name) }))
 	}
 	return adds, nil
 }
@@ -645,7 +649,8 @@ func (c *Call) denied(d *policy.Decision) error {
 		return refuse.ByResults(name, c.nameOf(results.Tool), results.Keys)
 	}
 	return refusal.New(refusal.PermissionDenied, fmt.Sprintf(
-		"You may use %s here, but not with these arguments. The policy of this project decides, and trying again will not change it.", name))
+		"You may use %s here, but not with these arguments. The policy of this project decides, and trying again will not change it.",
+		name))
 }
 
 // labelledBy is the tool that the labels of the thread come from, as the model knows it; empty where several can have added them,
@@ -660,7 +665,8 @@ func (c *Call) labelledBy() string {
 			if tool == "" {
 				return ""
 			}
-			if reads, err := c.config.Policy.Reads(c.subject.Agent, c.subject.Workspace, c.subject.Project, tool); err == nil && !reads.Labels {
+			reads, err := c.config.Policy.Reads(c.subject.Agent, c.subject.Workspace, c.subject.Project, tool)
+			if err == nil && !reads.Labels {
 				return c.nameOf(tool)
 			}
 		}
@@ -845,7 +851,8 @@ func (k *Kernel) CloseThread(ctx context.Context, of store.ThreadKeys, r audit.R
 		return err
 	}
 	r.Time, r.Event, r.Mode, r.Code = closing.At, audit.Thread, audit.Call, audit.Closed
-	r.CallID, r.Ledger, r.Turn, r.OfPrincipal, r.ConfigDigest, r.Replica = of.Thread, of.Thread, closing.Turn, of.Principal, k.Digest(), k.deps.Replica
+	r.CallID, r.Ledger, r.Turn, r.OfPrincipal, r.ConfigDigest, r.Replica = of.Thread, of.Thread, closing.Turn, of.Principal, k.Digest(),
+		k.deps.Replica
 	if err = k.journal.Write(ctx, r); err == nil || closing.Before {
 		return err
 	}

@@ -142,7 +142,8 @@ func (c *Call) record(event audit.Event) audit.Record {
 		Time: c.kernel.deps.Now(), Event: event, Mode: audit.Mode(c.mode),
 		CallID: c.id, RequestID: c.request.ID, TraceID: c.request.TraceID, Thread: c.request.Thread,
 		Principal: c.caller(), Agent: c.subject.Agent, Workspace: c.subject.Workspace, Project: c.subject.Project,
-		Tool: journal.BoundedName(c.parsed.Name), InputSHA256: c.inputDigest(), ArgumentsSHA256: c.argumentsDigest(), ConfigDigest: c.config.Digest, Replica: c.kernel.deps.Replica,
+		Tool: journal.BoundedName(c.parsed.Name), InputSHA256: c.inputDigest(), ArgumentsSHA256: c.argumentsDigest(),
+		ConfigDigest: c.config.Digest, Replica: c.kernel.deps.Replica,
 	}
 	if c.tool != nil {
 		r.ToolVersion = c.tool.Version()

@@ -34,10 +34,12 @@ const engineGrace = time.Second
 func (r Runner) Run(ctx context.Context, a Approved, notifier *events.Notifier) (tool.Result, error) {
 	c := a.call
 	if c == nil {
-		return tool.Result{}, refusal.At(refusal.Execute, refusal.Internal, refuse.NothingDone).WithCause(errors.New("a call that was not approved"))
+		return tool.Result{}, refusal.At(refusal.Execute, refusal.Internal,
+			refuse.NothingDone).WithCause(errors.New("a call that was not approved"))
 	}
 	if !r.pool.HasEngine() {
-		return tool.Result{}, refusal.New(refusal.ToolUnavailable, fmt.Sprintf("%s cannot be run here. Use another tool, or say what you cannot do.", c.WrittenName()))
+		return tool.Result{}, refusal.New(refusal.ToolUnavailable,
+			fmt.Sprintf("%s cannot be run here. Use another tool, or say what you cannot do.", c.WrittenName()))
 	}
 	task := c.task()
 	notifier.Attach(&task)

@@ -33,7 +33,8 @@ func (p *places) Resolve(subject Subject, caller *identity.Principal) scope {
 		found.workspaceErr = refusal.New(refusal.WorkspaceMismatch, "This workspace is not the caller's. The call cannot be made here.")
 	}
 	if caller != nil && !slices.Contains(caller.Projects, subject.Project) {
-		found.project, found.projectErr = nil, refusal.New(refusal.ProjectMismatch, "This project is not the caller's. The call cannot be made here.")
+		found.project, found.projectErr = nil,
+			refusal.New(refusal.ProjectMismatch, "This project is not the caller's. The call cannot be made here.")
 	}
 	return found
 }

@@ -60,7 +60,8 @@ func (c *Call) Stopped() error {
 	if !mayBeStopped(c) {
 		return nil
 	}
-	target := store.StopTarget{Scope: c.storeScope(), Agent: c.subject.Agent, Tool: c.ToolName(), Thread: c.request.Thread, Ancestors: c.request.Ancestors}
+	target := store.StopTarget{Scope: c.storeScope(), Agent: c.subject.Agent, Tool: c.ToolName(), Thread: c.request.Thread,
+		Ancestors: c.request.Ancestors}
 	if c.stored != nil {
 		target.Scope = c.stored.Scope
 	}

@@ -41,8 +41,9 @@ func (c *Call) StoreTask() store.Task {
 	}
 	return store.Task{
 		Tool: c.tool.Name(), Version: c.tool.Version(), Effect: effect, Agent: c.subject.Agent, Arguments: c.parsed.Arguments,
-		Caller: c.caller(), RequestID: c.request.ID, Trace: c.request.TraceID, Thread: c.request.Thread, Group: c.storedGroup(), Ledger: c.storedLedger(),
-		Input: c.inputDigest(), Config: c.config.Digest, Using: c.usesUp(), Spends: c.alsoSpends(),
+		Caller: c.caller(), RequestID: c.request.ID, Trace: c.request.TraceID, Thread: c.request.Thread, Group: c.storedGroup(),
+		Ledger: c.storedLedger(),
+		Input:  c.inputDigest(), Config: c.config.Digest, Using: c.usesUp(), Spends: c.alsoSpends(),
 	}
 }
 

@@ -88,7 +88,8 @@ func (k *Keeping) In(epoch string) *Keeping {
 }
 
 func (k *Keeping) clone() *Keeping {
-	next := &Keeping{Gateways: map[string]map[string]time.Time{}, Ended: map[string]time.Time{}, Owed: map[string]string{}, Back: map[string]bool{}}
+	next := &Keeping{Gateways: map[string]map[string]time.Time{}, Ended: map[string]time.Time{}, Owed: map[string]string{},
+		Back: map[string]bool{}}
 	if k != nil {
 		next.Lost, next.Epoch, next.Key, next.Loss, next.Instance = k.Lost, k.Epoch, k.Key, k.Loss, k.Instance
 		maps.Copy(next.Ended, k.Ended)
@@ -175,8 +176,8 @@ func (k *Keeping) Lose(known *Keeping, a Attempt, now time.Time) *Keeping {
 	return next
 }
 
-// outlived reports whether a gateway had ended before the state was made that the store has yet: so all that it has written is there. It has
-// not where others, who may know more, say that it has come back, or that its log is owed.
+// outlived reports whether a gateway had ended before the state was made that the store has yet: so all that it has written is there. It
+// has not where others, who may know more, say that it has come back, or that its log is owed.
 func (k *Keeping) outlived(gateway string, others *Keeping) bool {
 	if k == nil {
 		return false
@@ -310,7 +311,8 @@ func (k *Keeping) Equal(other *Keeping) bool {
 	if k == other || k == nil || other == nil {
 		return k == other
 	}
-	return k.Lost.Equal(other.Lost) && k.Loss.Equal(other.Loss) && len(k.Owed) == len(other.Owed) && maps.EqualFunc(k.since, other.since, time.Time.Equal)
+	return k.Lost.Equal(other.Lost) && k.Loss.Equal(other.Loss) && len(k.Owed) == len(other.Owed) &&
+		maps.EqualFunc(k.since, other.since, time.Time.Equal)
 }
 
 // UnmarshalJSON reads what json.Marshal wrote.

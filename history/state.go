@@ -186,7 +186,8 @@ func (s *State) Aged(now time.Time, idle, keep time.Duration) *State {
 	case s.Stub:
 		return s
 	}
-	return &State{Turn: s.Turn, Began: s.Began, Last: s.Last, Closed: s.Closed, Partial: s.Partial, Stub: true, labels: s.labels, gaps: s.gaps}
+	return &State{Turn: s.Turn, Began: s.Began, Last: s.Last, Closed: s.Closed, Partial: s.Partial, Stub: true, labels: s.labels,
+		gaps: s.gaps}
 }
 
 // with returns the state with what a call adds; of sign -1, without it.

@@ -41,7 +41,8 @@ func NewAPIKeys(principals map[string]*Principal) (*APIKeys, error) {
 			return nil, fmt.Errorf("identity: the key of a principal is not a SHA-256 in hex")
 		}
 		if strings.HasPrefix(p.Name, tokenPrefix) {
-			return nil, fmt.Errorf("identity: the name of a principal with a key starts with %s, the prefix of principals of tokens", tokenPrefix)
+			return nil, fmt.Errorf("identity: the name of a principal with a key starts with %s, the prefix of principals of tokens",
+				tokenPrefix)
 		}
 		hash := [sha256.Size]byte(raw)
 		if _, twice := k.byHash[hash]; twice {

@@ -28,7 +28,8 @@ func newSource(o TokenOptions) keySource {
 		return keySource{"the keys at " + visible, func(ctx context.Context) ([]byte, error) { return client.fetch(ctx, o.JWKSURL) }}
 	}
 	client := newClient(o.Issuer, o.RootCAs)
-	return keySource{"the keys of the issuer " + o.Issuer, func(ctx context.Context) ([]byte, error) { return client.discover(ctx, o.Issuer) }}
+	return keySource{"the keys of the issuer " + o.Issuer,
+		func(ctx context.Context) ([]byte, error) { return client.discover(ctx, o.Issuer) }}
 }
 
 // readKeyFile reads a file with a JWK set.

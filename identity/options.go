@@ -39,12 +39,14 @@ func DefaultAlgorithms() []string { return []string{"RS256", "ES256", "EdDSA"} }
 // ClaimNames are the claims that a principal is read from. Each is a member at
 // the top of the claims, matched byte for byte; an empty one is the default.
 type ClaimNames struct {
-	Name      string `key:"name" of:"the claim of a name"`                 // default "sub": printable ASCII of at most 255 bytes
-	Agents    string `key:"agents" of:"the claim of agents"`               // default "callgate_agents": a list of strings, or one string of names between single spaces
-	Workspace string `key:"workspace" of:"the claim of a workspace"`       // default "callgate_workspace": a string
-	Projects  string `key:"projects" of:"the claim of projects"`           // default "callgate_projects": as Agents
-	Operator  string `key:"operator" of:"the claim of operators"`          // default "callgate_operator": true or false; absent is false
-	Approves  string `key:"approves" of:"the claim of who approves calls"` // default "callgate_approves": as Agents, or an empty list; absent is none
+	Name string `key:"name" of:"the claim of a name"` // default "sub": printable ASCII of at most 255 bytes
+	// default "callgate_agents": a list of strings, or one string of names between single spaces
+	Agents    string `key:"agents" of:"the claim of agents"`
+	Workspace string `key:"workspace" of:"the claim of a workspace"` // default "callgate_workspace": a string
+	Projects  string `key:"projects" of:"the claim of projects"`     // default "callgate_projects": as Agents
+	Operator  string `key:"operator" of:"the claim of operators"`    // default "callgate_operator": true or false; absent is false
+	// default "callgate_approves": as Agents, or an empty list; absent is none
+	Approves string `key:"approves" of:"the claim of who approves calls"`
 }
 
 // TokenOptions state whose tokens are accepted, for which audience, and what is read from

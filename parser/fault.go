@@ -46,7 +46,8 @@ func (f *fault) message(in input, o Options) string {
 	}
 	switch f.code {
 	case refusal.OutputTooLarge:
-		return fmt.Sprintf("The answer is longer than the %d bytes that are allowed. Say it in fewer bytes, or in several answers.", o.MaxBytes)
+		return fmt.Sprintf("The answer is longer than the %d bytes that are allowed. Say it in fewer bytes, or in several answers.",
+			o.MaxBytes)
 	case refusal.InvalidUTF8:
 		return fmt.Sprintf("The answer is not valid UTF-8 at byte %d. Send it again, encoded as UTF-8.", f.offset)
 	case refusal.EmptyOutput:
@@ -58,7 +59,8 @@ func (f *fault) message(in input, o Options) string {
 	case refusal.TooDeep:
 		return fmt.Sprintf("The JSON nests deeper than the %d levels that are allowed, at byte %d. Send the call again with flatter values.", o.MaxDepth, f.offset)
 	case refusal.InvalidNumber:
-		return fmt.Sprintf("The number at byte %d is out of bounds: %s was expected. Write it with fewer digits or a smaller exponent.", f.offset, f.detail)
+		return fmt.Sprintf("The number at byte %d is out of bounds: %s was expected. Write it with fewer digits or a smaller exponent.",
+			f.offset, f.detail)
 	case refusal.MixedOutput:
 		if f.detail == afterCall {
 			return fmt.Sprintf("After the JSON ends, other text begins at byte %d. Send the tool call alone, as %s with nothing before or after it, or answer in text without JSON.", f.offset, theForm)
@@ -67,9 +69,11 @@ func (f *fault) message(in input, o Options) string {
 	case refusal.MultipleCalls:
 		return "More than one call was sent in one answer. Send one call, as " + theForm + ", and the next one after its result."
 	case refusal.NotAToolCall:
-		return "The answer is JSON, but it has no member \"tool\" at the top. Send a tool call as " + theForm + ", or answer in text that is not JSON."
+		return "The answer is JSON, but it has no member \"tool\" at the top. Send a tool call as " + theForm +
+			", or answer in text that is not JSON."
 	case refusal.ForeignCallSyntax:
-		return fmt.Sprintf("The answer holds %q at byte %d, which is another syntax for tool calls. Send the call alone, as %s.", f.detail, f.offset, theForm)
+		return fmt.Sprintf("The answer holds %q at byte %d, which is another syntax for tool calls. Send the call alone, as %s.", f.detail,
+			f.offset, theForm)
 	case refusal.TruncatedOutput:
 		return "The answer was cut off before it was complete. Send the whole call again; if it is long, split the work into shorter calls."
 	}
@@ -116,7 +120,8 @@ func surplusMessage(path string) string {
 	token, inside := strings.CutPrefix(path[1:], "tool/")
 	name := Quote(refusal.UnescapePointer(token))
 	if inside {
-		return fmt.Sprintf("%s is not part of \"tool\". It holds \"name\" and \"arguments\" alone; put what the tool needs into \"arguments\".", name)
+		return fmt.Sprintf(
+			"%s is not part of \"tool\". It holds \"name\" and \"arguments\" alone; put what the tool needs into \"arguments\".", name)
 	}
 	return fmt.Sprintf("%s is not part of a tool call. Beside \"tool\" only \"agent\" may stand at the top; put what the tool needs into \"arguments\".", name)
 }

@@ -209,7 +209,8 @@ func (p *Policy) nearMiss(rule *rule, r Request, subjects map[string]bool, j *ev
 		return p.conditionNearMiss(rule, j, d)
 	case domain && tool:
 		if isRole(rule.Subject) {
-			return fmt.Sprintf("wrong subject: %s does not have %s in %s", parser.Quote(r.Agent), rule.Subject, parser.Quote(at.String())), 3
+			return fmt.Sprintf("wrong subject: %s does not have %s in %s", parser.Quote(r.Agent), rule.Subject, parser.Quote(at.String())),
+				3
 		}
 		return fmt.Sprintf("wrong subject: the row is for %s", rule.Subject), 4
 	case subject && tool:

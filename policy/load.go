@@ -139,9 +139,11 @@ func (l *loader) read(reads condition.Reads) *condition.Issue {
 		}
 		switch {
 		case windowed > history.MaxWindowed:
-			return &condition.Issue{Found: fmt.Sprintf("more than %d terms with a window", history.MaxWindowed), Expected: "fewer: each is kept for every thread, or every caller"}
+			return &condition.Issue{Found: fmt.Sprintf("more than %d terms with a window", history.MaxWindowed),
+				Expected: "fewer: each is kept for every thread, or every caller"}
 		case len(all.Terms) > history.MaxTerms:
-			return &condition.Issue{Found: fmt.Sprintf("more than %d terms", history.MaxTerms), Expected: "fewer: each is kept for every thread, or every caller"}
+			return &condition.Issue{Found: fmt.Sprintf("more than %d terms", history.MaxTerms),
+				Expected: "fewer: each is kept for every thread, or every caller"}
 		}
 	}
 	l.policy.reads = all

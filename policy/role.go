@@ -87,7 +87,8 @@ func walkRoles(starts []string, members map[string][]*grant, at domain, reported
 			case known && steps == onPath:
 				if !reported[g] {
 					reported[g] = true
-					f.add(g.line, 0, fmt.Sprintf("a cycle of roles in %s: %s leads back to %s", at, parser.Quote(g.role), parser.Quote(g.member)), "roles that end")
+					f.add(g.line, 0, fmt.Sprintf("a cycle of roles in %s: %s leads back to %s", at, parser.Quote(g.role),
+						parser.Quote(g.member)), "roles that end")
 				}
 				continue
 			case !known:
@@ -95,7 +96,8 @@ func walkRoles(starts []string, members map[string][]*grant, at domain, reported
 			}
 			if steps+1 >= maxChain && !reported[g] {
 				reported[g] = true
-				f.add(g.line, 0, fmt.Sprintf("a chain of %d roles in %s, from %s", steps+2, at, parser.Quote(g.member)), fmt.Sprintf("at most %d", maxChain))
+				f.add(g.line, 0, fmt.Sprintf("a chain of %d roles in %s, from %s", steps+2, at, parser.Quote(g.member)),
+					fmt.Sprintf("at most %d", maxChain))
 			}
 			longest = max(longest, steps+1)
 		}

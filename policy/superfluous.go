@@ -74,7 +74,8 @@ type overlaps struct {
 }
 
 func newOverlaps(p *Policy) *overlaps {
-	o := &overlaps{x: p.index, members: map[string][]string{}, permits: map[rowKey][]*rule{}, domains: map[string][]domain{}, known: map[membership][]string{}}
+	o := &overlaps{x: p.index, members: map[string][]string{}, permits: map[rowKey][]*rule{}, domains: map[string][]domain{},
+		known: map[membership][]string{}}
 	for _, g := range p.grants {
 		o.members[g.role] = append(o.members[g.role], g.member)
 	}
@@ -112,7 +113,8 @@ func (o *overlaps) permitted(deny *rule) bool {
 			patterns := at.patterns()
 			for _, subject := range subjects {
 				for _, where := range slices.Compact(patterns[:]) {
-					if slices.ContainsFunc(o.permits[rowKey{subject: subject, domain: where}], func(s *rule) bool { return toolsOverlap(s.Tool, deny.Tool) }) {
+					if slices.ContainsFunc(o.permits[rowKey{subject: subject, domain: where}],
+						func(s *rule) bool { return toolsOverlap(s.Tool, deny.Tool) }) {
 						return true
 					}
 				}

@@ -126,7 +126,8 @@ func (p *Policy) unusedRules(file string, tools []condition.Tool, workspaces Wor
 			warn(g.line, "no p row names %s, so this row gives nothing", parser.Quote(g.role))
 		}
 		if !k.domains[g.domain] {
-			warn(g.line, "no project matches the domain %s, so this row gives nothing%s", parser.Quote(g.domainText), k.nearDomain(g.domainText))
+			warn(g.line, "no project matches the domain %s, so this row gives nothing%s", parser.Quote(g.domainText),
+				k.nearDomain(g.domainText))
 		}
 	}
 	return warnings

@@ -25,10 +25,12 @@ type Workspace struct{ Projects map[string]Project }
 // that the arguments marked x-boundary must stay within. An empty list allows
 // nothing.
 type Project struct {
-	Agents    []string            `key:"agents" of:"agents" list:"unique" pattern:"^[^ *]([^*]*[^ *])?$"`
-	Roots     []string            `key:"roots"`                                                                                                                 // absolute, clean directories; the first is where relative paths start
-	Hosts     []string            `key:"hosts" of:"hosts" list:"unique" pattern:"^(\\*\\.)?[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*$|^[0-9a-fA-F.]*:[0-9a-fA-F:.]+$"` // names, *.NAME, or IP addresses
-	Resources map[string][]string `key:"resources"`                                                                                                             // exact values, or a prefix before a trailing star
+	Agents []string `key:"agents" of:"agents" list:"unique" pattern:"^[^ *]([^*]*[^ *])?$"`
+	// absolute, clean directories; the first is where relative paths start
+	Roots []string `key:"roots"`
+	Hosts []string `key:"hosts" of:"hosts" list:"unique" pattern:"^(\\*\\.)?[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*$|^[0-9a-fA-F.]*:[0-9a-fA-F:.]+$"` // names, *.NAME, or IP addresses
+	// exact values, or a prefix before a trailing star
+	Resources map[string][]string `key:"resources"`
 
 	workspace, name string // set by Workspaces.Project
 }

@@ -26,7 +26,8 @@ const (
 )
 
 // levelKinds are the kinds by their number: those of charge, and slots behind them.
-var levelKinds = [...]LevelKind{charge.Agents: LevelAgent, charge.AgentTools: LevelAgentTool, charge.Tools: LevelTool, charge.Projects: LevelProject, charge.Callers: LevelCaller, charge.Kinds: LevelSlots}
+var levelKinds = [...]LevelKind{charge.Agents: LevelAgent, charge.AgentTools: LevelAgentTool, charge.Tools: LevelTool,
+	charge.Projects: LevelProject, charge.Callers: LevelCaller, charge.Kinds: LevelSlots}
 
 // LevelKinds are all kinds.
 func LevelKinds() []LevelKind { return slices.Clone(levelKinds[:]) }

@@ -64,8 +64,9 @@ type Limits struct {
 
 // Threads bounds what calls do in threads. What is 0 is not bounded.
 type Threads struct {
-	Calls int    `key:"calls" of:"how many calls one thread may have" range:"1..1000000000"` // that are let through
-	New   Rate   `key:"new"`                                                                 // threads of one caller, in whole minutes or hours
+	Calls int `key:"calls" of:"how many calls one thread may have" range:"1..1000000000"` // that are let through
+	// threads of one caller, in whole minutes or hours
+	New   Rate   `key:"new"`
 	Equal *Equal `key:"equal"`
 }
 

@@ -24,7 +24,8 @@ func (l *Limits) Validate() []invalid.Field {
 	for _, name := range slices.Sorted(maps.Keys(l.Agents)) {
 		agent := l.Agents[name]
 		if name == "" || strings.Contains(name, "*") {
-			v.add(fmt.Sprintf("found %q, expected an agent's name (no patterns; default is for the agents not named)", name), "agents", name)
+			v.add(fmt.Sprintf("found %q, expected an agent's name (no patterns; default is for the agents not named)", name),
+				"agents", name)
 		}
 		v.allowance(agent.Allowance, "agents", name)
 		v.tools(agent.Tools, "agents", name, "tools")

@@ -124,7 +124,8 @@ type encodedViolation struct {
 // optional members are omitted. A lone violation has no message of its own: that of the refusal says
 // the same.
 func (e *Error) MarshalJSON() ([]byte, error) {
-	out := encodedError{Code: e.Code, Stage: e.Stage, Message: e.Message, DidYouMean: e.DidYouMean, RetryAfterMS: e.RetryAfterMS, Retryable: e.Retryable()}
+	out := encodedError{Code: e.Code, Stage: e.Stage, Message: e.Message, DidYouMean: e.DidYouMean, RetryAfterMS: e.RetryAfterMS,
+		Retryable: e.Retryable()}
 	for i := range e.Violations {
 		v := &e.Violations[i]
 		w := encodedViolation{Code: v.Code, Path: v.Path}

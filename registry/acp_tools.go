@@ -52,7 +52,8 @@ func checkDelegated(t Tool, report func(string, ...string)) {
 	_ = json.Unmarshal(root["properties"], &properties)
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		if !slices.Contains(known, name) {
-			report(fmt.Sprintf("found the argument %s, which %s does not take; expected %s", parser.Quote(name), t.Run.Tool, strings.Join(known, ", ")), "input_schema")
+			report(fmt.Sprintf("found the argument %s, which %s does not take; expected %s", parser.Quote(name), t.Run.Tool,
+				strings.Join(known, ", ")), "input_schema")
 		}
 	}
 }

@@ -27,7 +27,8 @@ func checkCancelSubscription(t Tool, report func(string, ...string)) {
 	}
 	// A schema that cannot be read declares nothing; its own faults are reported where it is compiled.
 	_ = json.Unmarshal(t.InputSchema, &schema)
-	if len(schema.Properties) != 1 || schema.Properties["tool_call_id"].Type != "string" || !slices.Contains(schema.Required, "tool_call_id") {
+	if len(schema.Properties) != 1 || schema.Properties["tool_call_id"].Type != "string" ||
+		!slices.Contains(schema.Required, "tool_call_id") {
 		report("found other arguments; "+expected, "input_schema")
 	}
 }

@@ -33,7 +33,8 @@ var credentialForms = []string{tool.InBearer, tool.InHeader, tool.InBasic, tool.
 var (
 	ownTokenParameters    = []string{"grant_type", "client_id", "client_secret", "scope"}
 	ownExchangeParameters = []string{
-		"subject_token", "subject_token_type", "actor_token", "actor_token_type", "requested_token_type", "assertion", "requested_token_use",
+		"subject_token", "subject_token_type", "actor_token", "actor_token_type", "requested_token_type", "assertion",
+		"requested_token_use",
 	}
 )
 
@@ -71,7 +72,8 @@ func checkCredential(r *tool.Run, remote bool, report func(string, ...string)) {
 				name = p.Argument
 			}
 			if p.In == "header" && sameHeader(name, c.Name) {
-				report("found an argument for the header of the credential, which it would replace; expected another header", "run", "parameters", p.Argument)
+				report("found an argument for the header of the credential, which it would replace; expected another header", "run",
+					"parameters", p.Argument)
 			}
 		}
 	case tool.InBasic:
@@ -96,7 +98,8 @@ func checkCredentialHeader(c *tool.Credential, fail func(string, ...string)) {
 		fail(fmt.Sprintf("found %s; expected the name of a header for a credential, such as X-Api-Key", parser.Quote(c.Name)), "name")
 	}
 	if len(c.Prefix) > maxCredentialName || !ascii.IsPrintable(c.Prefix) || strings.HasPrefix(c.Prefix, " ") {
-		fail(fmt.Sprintf("found %s; expected at most %d printable ASCII characters, such as \"Token \"", parser.Quote(c.Prefix), maxCredentialName), "prefix")
+		fail(fmt.Sprintf("found %s; expected at most %d printable ASCII characters, such as \"Token \"", parser.Quote(c.Prefix),
+			maxCredentialName), "prefix")
 	}
 }
 
@@ -124,7 +127,8 @@ func checkOAuth(c *tool.Credential, fail func(string, ...string)) {
 	}
 	for i, scope := range o.Scopes {
 		if len(scope) > maxCredentialText || scope == "" || !ascii.IsVisible(scope) || strings.ContainsAny(scope, `"\`) {
-			fail(fmt.Sprintf("found %s; expected a scope of visible ASCII characters without quotes and backslashes (RFC 6749)", parser.Quote(scope)), "scopes", fmt.Sprint(i))
+			fail(fmt.Sprintf("found %s; expected a scope of visible ASCII characters without quotes and backslashes (RFC 6749)",
+				parser.Quote(scope)), "scopes", fmt.Sprint(i))
 		}
 	}
 	if len(o.Parameters) > maxTokenParameters {
@@ -133,9 +137,11 @@ func checkOAuth(c *tool.Credential, fail func(string, ...string)) {
 	for _, name := range slices.Sorted(maps.Keys(o.Parameters)) {
 		switch {
 		case slices.Contains(own, name):
-			fail(fmt.Sprintf("found the parameter %s, which has a key of its own or is always the same; expected another", parser.Quote(name)), "parameters", name)
+			fail(fmt.Sprintf("found the parameter %s, which has a key of its own or is always the same; expected another",
+				parser.Quote(name)), "parameters", name)
 		case name == "" || !within(name) || !within(o.Parameters[name]):
-			fail(fmt.Sprintf("found a parameter with control characters, without a name, or of more than %d bytes", maxCredentialText), "parameters", name)
+			fail(fmt.Sprintf("found a parameter with control characters, without a name, or of more than %d bytes", maxCredentialText),
+				"parameters", name)
 		}
 	}
 	checkAddresses(o.Addresses, fail, "addresses")

@@ -85,7 +85,8 @@ func (e *Entry) Labels() []Label { return e.tool.Labels }
 // Run says how the tool is run, with its defaults filled in.
 func (e *Entry) Run() tool.Run {
 	r := e.tool.Run
-	r.Addresses, r.Command, r.Parameters, r.InputRequests = slices.Clone(r.Addresses), slices.Clone(r.Command), slices.Clone(r.Parameters), slices.Clone(r.InputRequests)
+	r.Addresses, r.Command, r.Parameters, r.InputRequests = slices.Clone(r.Addresses), slices.Clone(r.Command), slices.Clone(r.Parameters),
+		slices.Clone(r.InputRequests)
 	r.Env = maps.Clone(r.Env)
 	return r
 }

@@ -35,7 +35,8 @@ func completeEnv(r *tool.Run, report func(string, ...string)) {
 	for _, name := range slices.Sorted(maps.Keys(r.Env)) {
 		switch value := r.Env[name]; {
 		case !variable.MatchString(name):
-			report(fmt.Sprintf("found the variable %s; expected a name of letters, digits and _, which does not begin with a digit", parser.Quote(name)), "run", "env", name)
+			report(fmt.Sprintf("found the variable %s; expected a name of letters, digits and _, which does not begin with a digit",
+				parser.Quote(name)), "run", "env", name)
 		case len(value) > maxVariableBytes || strings.ContainsRune(value, 0):
 			report(fmt.Sprintf("found a value of another form; expected at most %d bytes without NUL, or env:NAME or file:PATH, the place of a value", maxVariableBytes), "run", "env", name)
 		}

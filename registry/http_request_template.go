@@ -34,7 +34,8 @@ var (
 func ReservedHeader(name string) bool {
 	// Some servers take _ for -.
 	name = strings.ReplaceAll(strings.ToLower(name), "_", "-")
-	return slices.Contains(reservedHeaders, name) || slices.ContainsFunc(reservedPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
+	return slices.Contains(reservedHeaders, name) ||
+		slices.ContainsFunc(reservedPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
 // sameHeader reports whether two names are of one header, for some servers: they take _ for -.
@@ -88,7 +89,8 @@ func checkRequest(t Tool, report func(string, ...string)) {
 	}
 	for _, name := range w.placeholders {
 		if w.taken["path "+name] == "" {
-			report("found {"+name+"}, which no parameter fills; expected the parameter "+parser.Quote(name)+" with the place path", "run", "url")
+			report("found {"+name+"}, which no parameter fills; expected the parameter "+parser.Quote(name)+" with the place path", "run",
+				"url")
 		}
 	}
 	w.declared(t.InputSchema, r.Parameters)
@@ -134,7 +136,8 @@ func (w *requestTemplate) read(raw string) bool {
 	}
 	var err error
 	if w.fixedQuery, err = url.ParseQuery(query); err != nil || !urlSafe(query, "!$&'()*+,=:@/?") {
-		w.report("found characters in the query that have to be escaped; expected it as it is sent, and arguments as parameters", "run", "url")
+		w.report("found characters in the query that have to be escaped; expected it as it is sent, and arguments as parameters", "run",
+			"url")
 		return false
 	}
 	return true

@@ -65,7 +65,8 @@ func (m *NameMap) With(names []string, a Alphabet) (*NameMap, error) {
 	for _, name := range names {
 		wire := more.wire[name]
 		if other, taken := m.Name(wire); taken && other != name {
-			return nil, fmt.Errorf("name map: found %s, which becomes %s like %s where %s; expected names that stay apart", parser.Quote(name), parser.Quote(wire), parser.Quote(other), a.rule())
+			return nil, fmt.Errorf("name map: found %s, which becomes %s like %s where %s; expected names that stay apart",
+				parser.Quote(name), parser.Quote(wire), parser.Quote(other), a.rule())
 		}
 	}
 	more.base = m
@@ -112,7 +113,8 @@ func (w *nameEncoder) add(name string) (wire, fault string) {
 		return "", fmt.Sprintf("found %s; expected a name of 1 to %d bytes", parser.Quote(name), w.alphabet.MaxBytes)
 	}
 	if other, taken := w.taken[wire]; taken && other != name {
-		return "", fmt.Sprintf("found %s, which becomes %s like %s where %s; expected names that stay apart", parser.Quote(name), parser.Quote(wire), parser.Quote(other), w.alphabet.rule())
+		return "", fmt.Sprintf("found %s, which becomes %s like %s where %s; expected names that stay apart", parser.Quote(name),
+			parser.Quote(wire), parser.Quote(other), w.alphabet.rule())
 	}
 	w.taken[wire] = name
 	return wire, ""

@@ -71,7 +71,8 @@ func (r *Registry) Renew(tools []Tool) (*Registry, error) {
 		id := versioned{e.tool.Name, e.tool.Version}
 		if at, taken := first[id]; taken {
 			faults[i] = append(faults[i], &LoadError{Name: t.Name, Field: []string{"name"},
-				Message: "found " + parser.Quote(t.Name) + " in version " + e.tool.Version + " a second time (first as " + ordinal(at) + " of the list); expected name and version together to be unique"})
+				Message: "found " + parser.Quote(t.Name) + " in version " + e.tool.Version + " a second time (first as " + ordinal(at) +
+					" of the list); expected name and version together to be unique"})
 			continue
 		}
 		first[id] = i

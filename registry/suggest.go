@@ -24,7 +24,8 @@ func newCandidates(entries []*Entry) []candidate {
 		}
 		name := e.tool.Name
 		skeleton := similar.Skeleton(name)
-		list = append(list, candidate{name, skeleton, similar.Skeleton(name[strings.LastIndexByte(name, '.')+1:]), similar.LetterSet(skeleton)})
+		list = append(list, candidate{name, skeleton, similar.Skeleton(name[strings.LastIndexByte(name, '.')+1:]),
+			similar.LetterSet(skeleton)})
 	}
 	return list
 }

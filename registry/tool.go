@@ -117,7 +117,8 @@ func completeNamed(t Tool, maxName int) (Tool, []*LoadError) {
 		faults = append(faults, &LoadError{Name: t.Name, Field: field, Message: message})
 	}
 	if !validName(t.Name, maxName) {
-		report(fmt.Sprintf("found %s; expected a name of letters, digits, _ and - in parts joined by dots, at most %d bytes", parser.Quote(t.Name), maxName), "name")
+		report(fmt.Sprintf("found %s; expected a name of letters, digits, _ and - in parts joined by dots, at most %d bytes",
+			parser.Quote(t.Name), maxName), "name")
 	}
 	if t.Version == "" {
 		t.Version = defaultVersion
@@ -193,7 +194,8 @@ func checkAddresses(addresses []string, report func(string, ...string), field ..
 		_, prefixErr := netip.ParsePrefix(a)
 		_, addrErr := netip.ParseAddr(a)
 		if prefixErr != nil && addrErr != nil {
-			report(fmt.Sprintf("found %s; expected an address or a prefix such as 127.0.0.1/32", parser.Quote(a)), append(slices.Clone(field), fmt.Sprint(i))...)
+			report(fmt.Sprintf("found %s; expected an address or a prefix such as 127.0.0.1/32", parser.Quote(a)),
+				append(slices.Clone(field), fmt.Sprint(i))...)
 		}
 	}
 }
@@ -211,7 +213,8 @@ func completeRemote(r *tool.Run, remote bool, report func(string, ...string)) {
 		report("found nothing; expected the tool's name on its server", "run", "tool")
 	}
 	if r.Type == "oxp" && r.Tool != "" && !oxpTool.MatchString(r.Tool) {
-		report(fmt.Sprintf("found %s; expected the tool's id and exact version, such as Toolkit.Tool@1.0.0", parser.Quote(r.Tool)), "run", "tool")
+		report(fmt.Sprintf("found %s; expected the tool's id and exact version, such as Toolkit.Tool@1.0.0", parser.Quote(r.Tool)), "run",
+			"tool")
 	}
 	if !remote && r.Type != RunACP && r.Tool != "" {
 		report("found a tool; expected none with the type "+parser.Quote(r.Type), "run", "tool")
@@ -242,7 +245,8 @@ func completeAsks(r *tool.Run, report func(string, ...string)) {
 	}
 	for i, kind := range r.InputRequests {
 		if slices.Contains(r.InputRequests[:i], kind) {
-			report(fmt.Sprintf("found %s a second time; expected each kind of question once", parser.Quote(kind)), "run", "input_requests", fmt.Sprint(i))
+			report(fmt.Sprintf("found %s a second time; expected each kind of question once", parser.Quote(kind)), "run",
+				"input_requests", fmt.Sprint(i))
 			continue
 		}
 		checkOneOf(report, kind, tool.QuestionKinds(), "run", "input_requests", fmt.Sprint(i))

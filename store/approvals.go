@@ -108,7 +108,8 @@ func CheckNew(a *approval.Approval) error {
 
 // joins reports whether an approval that is kept answers one that is asked.
 func joins(kept, requested *approval.Approval, now time.Time) bool {
-	return kept.Principal == requested.Principal && (kept.Key() == requested.Key() && kept.Live(now) || kept.Digest == requested.Digest && kept.Stands(now))
+	return kept.Principal == requested.Principal &&
+		(kept.Key() == requested.Key() && kept.Live(now) || kept.Digest == requested.Digest && kept.Stands(now))
 }
 
 // answerOf returns the approval that answers one that is asked: a denial that stands rather than one

@@ -45,7 +45,8 @@ func (s *step) ask(a *approval.Approval) (kept approval.Approval, joined bool, e
 		}
 	}
 	live := Row{At: s.now.UnixMicro() + 1}
-	s.commit.Rooms = append(s.commit.Rooms, Room{Index{ClosingIndex, ""}, live, MaxLive}, Room{Index{PrincipalsClosing, a.Principal}, live, MaxLiveOfPrincipal})
+	s.commit.Rooms = append(s.commit.Rooms, Room{Index{ClosingIndex, ""}, live, MaxLive},
+		Room{Index{PrincipalsClosing, a.Principal}, live, MaxLiveOfPrincipal})
 	asked := &Asked{Approval: *a}
 	asked.Notice.change(s.now)
 	question.Approvals = append(question.Approvals, a.ID)
@@ -87,7 +88,8 @@ func (s *step) replace(a approval.Approval) error {
 }
 
 // changeApproval makes one change of an approval.
-func (e *Engine) changeApproval(ctx context.Context, id string, change func(*approval.Approval, time.Time) error) (a approval.Approval, err error) {
+func (e *Engine) changeApproval(ctx context.Context, id string,
+	change func(*approval.Approval, time.Time) error) (a approval.Approval, err error) {
 	err = e.change(ctx, func(s *step) error {
 		was, err := get[Asked](s, AskRecord, id)
 		if err != nil {
@@ -169,7 +171,8 @@ func (e *Engine) asked(ctx context.Context, index IndexName, behind, to Row, do 
 }
 
 // Consents returns the approvals of a digest, and the grants of keys.
-func (e *Engine) Consents(ctx context.Context, principal, digest string, keys []string) (found []approval.Approval, grants []approval.Grant, err error) {
+func (e *Engine) Consents(ctx context.Context, principal, digest string,
+	keys []string) (found []approval.Approval, grants []approval.Grant, err error) {
 	now := e.now()
 	question, err := view[Question](ctx, e, QuestionRecord, digest)
 	if err != nil {

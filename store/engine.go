@@ -60,7 +60,8 @@ func (p *Process) shared() bool { return p.Node != "" }
 
 // NewEngine returns the engine of a back end, for a process.
 func NewEngine(b Backend, p Process, now func() time.Time, bounds Bounds) *Engine {
-	return &Engine{backend: b, process: p, now: now, bounds: bounds, own: bounds.PerPrincipal(), steps: sync.Pool{New: func() any { return &step{} }}}
+	return &Engine{backend: b, process: p, now: now, bounds: bounds, own: bounds.PerPrincipal(),
+		steps: sync.Pool{New: func() any { return &step{} }}}
 }
 
 // step is what a transition reads and leaves.
@@ -83,7 +84,8 @@ func (s *step) reset() {
 	clear(s.commit.Add)
 	clear(s.commit.Remove)
 	clear(s.commit.Counts)
-	s.commit = Commit{Changes: s.commit.Changes[:0], Add: s.commit.Add[:0], Remove: s.commit.Remove[:0], Rooms: s.commit.Rooms[:0], Counts: s.commit.Counts[:0]}
+	s.commit = Commit{Changes: s.commit.Changes[:0], Add: s.commit.Add[:0], Remove: s.commit.Remove[:0], Rooms: s.commit.Rooms[:0],
+		Counts: s.commit.Counts[:0]}
 }
 
 // place returns a record among those of the step; nil: it was not read.

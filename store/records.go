@@ -74,24 +74,25 @@ type IndexName uint8
 
 // The indexes. Rows without a time are in the order of their ids.
 const (
-	OpenIndex         IndexName = iota // calls without an outcome, of a node where there are several, and, as of owing(node), those that it owes
-	DueIndex                           // waiting calls, by their end
-	EndedIndex                         // calls that have ended
-	SpareIndex                         // those of them that may make room
-	PrincipalsSpare                    // the same, of a principal
-	AskedIndex                         // all approvals
-	ClosingIndex                       // approvals without an end, by when they expire
-	PrincipalsClosing                  // the same, of a principal
-	OverIndex                          // the other approvals, by when they ended
-	NewsIndex                          // approvals of which somebody is to be told, by when
-	GrantIndex                         // all grants
-	GrantsWithKey                      // those with a key
-	LapsingIndex                       // grants, by when they are over
-	NodeIndex                          // nodes that have had a lease
-	ThreadIndex                        // threads and callers, by the hour of their last call
-	PrincipalsThreads                  // the same, of a principal
-	StubIndex                          // those of which labels alone are left, likewise
-	PrincipalsStubs                    // the same, of a principal
+	// calls without an outcome, of a node where there are several, and, as of owing(node), those that it owes
+	OpenIndex         IndexName = iota
+	DueIndex                    // waiting calls, by their end
+	EndedIndex                  // calls that have ended
+	SpareIndex                  // those of them that may make room
+	PrincipalsSpare             // the same, of a principal
+	AskedIndex                  // all approvals
+	ClosingIndex                // approvals without an end, by when they expire
+	PrincipalsClosing           // the same, of a principal
+	OverIndex                   // the other approvals, by when they ended
+	NewsIndex                   // approvals of which somebody is to be told, by when
+	GrantIndex                  // all grants
+	GrantsWithKey               // those with a key
+	LapsingIndex                // grants, by when they are over
+	NodeIndex                   // nodes that have had a lease
+	ThreadIndex                 // threads and callers, by the hour of their last call
+	PrincipalsThreads           // the same, of a principal
+	StubIndex                   // those of which labels alone are left, likewise
+	PrincipalsStubs             // the same, of a principal
 	indexNames
 )
 
@@ -155,7 +156,8 @@ func Entries(v Value, to []Entry) []Entry {
 	case *Lease:
 		to = append(to, Entry{Index{NodeIndex, ""}, Row{0, v.Node}})
 	case *approval.Grant:
-		to = append(to, Entry{Index{GrantIndex, ""}, Row{0, v.ID}}, Entry{Index{GrantsWithKey, v.Key}, Row{0, v.ID}}, Entry{Index{LapsingIndex, ""}, rowAt(v.Until, v.ID)})
+		to = append(to, Entry{Index{GrantIndex, ""}, Row{0, v.ID}}, Entry{Index{GrantsWithKey, v.Key}, Row{0, v.ID}},
+			Entry{Index{LapsingIndex, ""}, rowAt(v.Until, v.ID)})
 	}
 	return to
 }

@@ -286,7 +286,8 @@ func (s *step) foldDecision(f *Fact, n *Folded) (there bool, err error) {
 		}
 		if was == nil || was.Step == Opened {
 			c := f.Call
-			c.Key, c.State, c.Step, c.Owner, c.Attempts, c.Opened = hashedKey+string(f.KeyHash), Pending, Dispatched, s.process.Node+loggedProcess, 1, f.At
+			c.Key, c.State, c.Step, c.Owner, c.Attempts, c.Opened = hashedKey+string(f.KeyHash), Pending, Dispatched,
+				s.process.Node+loggedProcess, 1, f.At
 			if err := s.restoreKey(&c); err != nil {
 				return false, err
 			}

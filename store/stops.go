@@ -30,7 +30,8 @@ type Stop struct {
 // String says for people what a stop covers.
 func (s Stop) String() string {
 	var parts []string
-	for _, p := range [][2]string{{"principal", s.Principal}, {"agent", s.Agent}, {"workspace", s.Workspace}, {"project", s.Project}, {"tool", s.Tool}, {"thread", s.Thread}} {
+	for _, p := range [][2]string{{"principal", s.Principal}, {"agent", s.Agent}, {"workspace", s.Workspace}, {"project", s.Project},
+		{"tool", s.Tool}, {"thread", s.Thread}} {
 		if p[1] != "" {
 			parts = append(parts, p[0]+" "+p[1])
 		}

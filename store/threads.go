@@ -296,7 +296,8 @@ type Reserved struct {
 // is called again where another call has changed that meanwhile, and its error refuses all. ErrThreadClosed and ErrFull
 // are refusals as well: of a closed thread, and of a thread that is new, or a state that grows, where there is no room. Who is
 // not told that the calls are reserved does not run them: they may count all the same.
-func (e *Engine) Reserve(ctx context.Context, of ThreadKeys, decide func(history.Past) ([]history.Adds, error)) (reserved []Reserved, err error) {
+func (e *Engine) Reserve(ctx context.Context, of ThreadKeys,
+	decide func(history.Past) ([]history.Adds, error)) (reserved []Reserved, err error) {
 	e.recent.changing.RLock()
 	defer e.recent.changing.RUnlock()
 	err = e.transition(ctx, false, func(s *step) error {
@@ -572,19 +573,20 @@ func (e *Engine) SweepThreads(ctx context.Context, limit int) (swept int, err er
 		index IndexName
 		after time.Duration
 	}{{StubIndex, bounds.KeepLabels}, {ThreadIndex, bounds.Idle}} {
-		err := e.scan(ctx, Index{of.index, ""}, firstRow, rowsUntil(now.Add(-of.after)), everyRow, sweepBatch, func(rows []Row) (bool, error) {
-			n, err := e.sweepThreads(ctx, rows)
-			for i := 0; errors.Is(err, ErrFull) && i < len(rows); i++ {
-				var one int
-				if one, err = e.sweepThreads(ctx, rows[i:i+1]); err == nil || errors.Is(err, ErrFull) {
-					n, err = n+one, ErrFull
+		err := e.scan(ctx, Index{of.index, ""}, firstRow, rowsUntil(now.Add(-of.after)), everyRow, sweepBatch,
+			func(rows []Row) (bool, error) {
+				n, err := e.sweepThreads(ctx, rows)
+				for i := 0; errors.Is(err, ErrFull) && i < len(rows); i++ {
+					var one int
+					if one, err = e.sweepThreads(ctx, rows[i:i+1]); err == nil || errors.Is(err, ErrFull) {
+						n, err = n+one, ErrFull
+					}
 				}
-			}
-			if swept += n; errors.Is(err, ErrFull) {
-				err = nil
-			}
-			return swept < limit, err
-		})
+				if swept += n; errors.Is(err, ErrFull) {
+					err = nil
+				}
+				return swept < limit, err
+			})
 		if err != nil || swept >= limit {
 			return swept, err
 		}
@@ -639,7 +641,8 @@ func (e *Engine) sweepThreads(ctx context.Context, swept []Row) (n int, err erro
 		most := stubsPerThread * e.bounds.Threads.Threads
 		s.commit.Rooms = append(s.commit.Rooms, Room{Index{StubIndex, ""}, firstRow, most - all + 1})
 		for principal, more := range stubs {
-			s.commit.Rooms = append(s.commit.Rooms, Room{Index{PrincipalsStubs, principal}, firstRow, max(1, most*e.bounds.PrincipalPercent/100) - more + 1})
+			s.commit.Rooms = append(s.commit.Rooms,
+				Room{Index{PrincipalsStubs, principal}, firstRow, max(1, most*e.bounds.PrincipalPercent/100) - more + 1})
 		}
 		return nil
 	})

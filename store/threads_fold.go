@@ -42,7 +42,8 @@ func (e *Engine) FoldThreads(ctx context.Context, facts []ThreadFact) error {
 			return e.foldState(s, f.Thread, f.Principal, f.At, func(was *history.State) *history.State { return was.Touch(f.At, 1) })
 		}
 		if f.Closes {
-			return e.foldState(s, f.Thread, f.Principal, f.At, func(was *history.State) *history.State { return was.FoldClosing(f.Turn, f.At) })
+			return e.foldState(s, f.Thread, f.Principal, f.At,
+				func(was *history.State) *history.State { return was.FoldClosing(f.Turn, f.At) })
 		}
 		if f.Turn > 0 {
 			if err := e.foldState(s, f.Thread, f.Principal, f.Adds.At, func(was *history.State) *history.State {
@@ -161,8 +162,8 @@ func (e *Engine) LoseThreads(ctx context.Context, known *history.Keeping, a hist
 // ErrLostAgain says that a store has lost its state again since LoseThreads.
 var ErrLostAgain = errors.New("the store has lost what was put back of threads")
 
-// PutBackThreads ends what LoseThreads has begun: all was folded that the log and the memory of the gateway have. lost is up to when records
-// are missing; the zero time: none is.
+// PutBackThreads ends what LoseThreads has begun: all was folded that the log and the memory of the gateway have. lost is up to when
+// records are missing; the zero time: none is.
 func (e *Engine) PutBackThreads(ctx context.Context, a history.Attempt, lost time.Time) error {
 	return e.transition(ctx, true, func(s *step) error {
 		was, err := get[history.Keeping](s, KeepingRecord, "")

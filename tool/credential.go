@@ -39,14 +39,18 @@ type Credential struct {
 
 // OAuth says where and how tokens are fetched.
 type OAuth struct {
-	TokenURL   string            `key:"token_url" of:"where tokens are fetched" form:"url"`
-	ClientID   string            `key:"client_id"` // or a reference to it
-	Scopes     []string          `key:"scopes" of:"scopes" pattern:"^[!#-\\[\\]-~]+$"`
-	Parameters map[string]string `key:"parameters"`                                                                   // of the request, beside those of the grant
-	InBody     bool              `key:"client_auth" of:"how the client's id and secret are sent" words:"header body"` // rather than in the header
-	CAFile     string            `key:"ca_file"`                                                                      // a reference to certificates for the token URL; empty: the system's
-	Addresses  []string          `key:"addresses" of:"addresses or prefixes" form:"address"`                          // empty is public ones only
-	Timeout    time.Duration     `key:"timeout" of:"how long fetching a token may take"`                              // 0 is 10 s
+	TokenURL string   `key:"token_url" of:"where tokens are fetched" form:"url"`
+	ClientID string   `key:"client_id"` // or a reference to it
+	Scopes   []string `key:"scopes" of:"scopes" pattern:"^[!#-\\[\\]-~]+$"`
+	// of the request, beside those of the grant
+	Parameters map[string]string `key:"parameters"`
+	// rather than in the header
+	InBody bool `key:"client_auth" of:"how the client's id and secret are sent" words:"header body"`
+	// a reference to certificates for the token URL; empty: the system's
+	CAFile string `key:"ca_file"`
+	// empty is public ones only
+	Addresses []string      `key:"addresses" of:"addresses or prefixes" form:"address"`
+	Timeout   time.Duration `key:"timeout" of:"how long fetching a token may take"` // 0 is 10 s
 
 	// Of exchange alone:
 	Grant       string        // one of the grants
@@ -90,7 +94,8 @@ func (c *Credential) Key() string {
 	}
 	parts := []string{c.In, c.Secret, c.Name, c.Prefix, c.User}
 	if o := c.OAuth; o != nil {
-		parts = append(parts, o.TokenURL, o.ClientID, o.CAFile, o.Timeout.String(), strings.Join(o.Scopes, " "), strings.Join(o.Addresses, " "), o.Grant, o.SubjectType, o.MaxAge.String())
+		parts = append(parts, o.TokenURL, o.ClientID, o.CAFile, o.Timeout.String(), strings.Join(o.Scopes, " "),
+			strings.Join(o.Addresses, " "), o.Grant, o.SubjectType, o.MaxAge.String())
 		if o.InBody {
 			parts = append(parts, "body")
 		}

@@ -4,16 +4,22 @@ import "time"
 
 // Run says how a tool is run. The registry sets defaults and checks the syntax.
 type Run struct {
-	Type           string        `key:"type"`                                                        // http, demo, client, mcp, oxp, callback, acp or cancel_subscription; required
-	URL            string        `key:"url" of:"a URL" form:"url"`                                   // of http, mcp, oxp and callback: absolute http or https, no user info
-	Timeout        time.Duration `key:"timeout" of:"a timeout"`                                      // of all attempts together, 1 ms to 10 min; 0 is 10 s
-	MaxResultBytes int64         `key:"max_result_bytes" of:"a size in bytes" range:"1..1073741824"` // after decompression, 1 B to 1 GiB; 0 is 1 MiB
-	Addresses      []string      `key:"addresses" of:"addresses or prefixes" form:"address"`         // prefixes or addresses that may be connected to; empty is public ones only
+	// http, demo, client, mcp, oxp, callback, acp or cancel_subscription; required
+	Type string `key:"type"`
+	// of http, mcp, oxp and callback: absolute http or https, no user info
+	URL string `key:"url" of:"a URL" form:"url"`
+	// of all attempts together, 1 ms to 10 min; 0 is 10 s
+	Timeout time.Duration `key:"timeout" of:"a timeout"`
+	// after decompression, 1 B to 1 GiB; 0 is 1 MiB
+	MaxResultBytes int64 `key:"max_result_bytes" of:"a size in bytes" range:"1..1073741824"`
+	// prefixes or addresses that may be connected to; empty is public ones only
+	Addresses []string `key:"addresses" of:"addresses or prefixes" form:"address"`
 
 	// Server names the entry of the servers file that lists the tool; empty for a tool
 	// that is defined by itself.
 	Server string
-	Tool   string `key:"tool" of:"the tool's name on its server"` // of mcp, oxp and callback: its name on the server; with oxp its id and exact version; of acp the method of the client
+	// of mcp, oxp and callback: its name on the server; with oxp its id and exact version; of acp the method of the client
+	Tool string `key:"tool" of:"the tool's name on its server"`
 	// Command is, of mcp and instead of a URL, a program and its arguments. It speaks
 	// MCP on its standard input and output. Folder is its working directory, an
 	// absolute path; empty is the gateway's own.

@@ -11,10 +11,11 @@ type Server struct {
 	Name string `key:"name" of:"the server's name" form:"label"`
 	Type string `key:"type" of:"the protocol of the server" words:"mcp oxp callback"`
 	// URL, or with mcp Command: a program and its arguments.
-	URL        string            `key:"url" of:"the URL of the server" form:"url"`
-	Command    []string          `key:"command"`
-	Folder     string            // working directory of the command; empty is the gateway's own
-	Env        map[string]string `key:"env"`                                                 // of the command: values, or references as in Run.Env
+	URL     string   `key:"url" of:"the URL of the server" form:"url"`
+	Command []string `key:"command"`
+	Folder  string   // working directory of the command; empty is the gateway's own
+	// of the command: values, or references as in Run.Env
+	Env        map[string]string `key:"env"`
 	Credential *Credential       `key:"credential"`                                          // nil is none
 	Addresses  []string          `key:"addresses" of:"addresses or prefixes" form:"address"` // empty is public ones only
 	Timeout    time.Duration     `key:"timeout" of:"how long an answer may take"`

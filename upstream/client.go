@@ -73,7 +73,8 @@ func NewClient(options Options) *Client {
 		budget:  memoryBudget{limit: options.MaxBufferedBytes},
 		now:     options.Now,
 		observe: options.Observe,
-		plain:   outbound.New(outbound.Options{Now: options.Now, Certificates: options.Certificates, ReadBuffer: readBuffer, ReadSecret: options.ReadSecret}),
+		plain: outbound.New(outbound.Options{Now: options.Now, Certificates: options.Certificates, ReadBuffer: readBuffer,
+			ReadSecret: options.ReadSecret}),
 		transport: &http.Transport{
 			Proxy:                  nil,
 			DialContext:            (&net.Dialer{Timeout: maxConnectTime}).DialContext,

@@ -59,7 +59,8 @@ type ResponsesRules struct {
 
 // HostedTypes are the types of tools of the provider that OpenAI Responses has, without their dates, and
 // compaction, which stands for the summaries of a conversation.
-var HostedTypes = []string{"web_search", "web_search_preview", "file_search", "code_interpreter", "image_generation", "tool_search", "compaction", "shell"}
+var HostedTypes = []string{"web_search", "web_search_preview", "file_search", "code_interpreter", "image_generation", "tool_search",
+	"compaction", "shell"}
 
 // AllowsServerTool reports whether a type of tool is allowed, such as web_search_20250305.
 func (r MessagesRules) AllowsServerTool(kind string) bool {

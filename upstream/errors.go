@@ -91,10 +91,12 @@ func transportError(ctx context.Context, upstream string, err error, started boo
 		return tooLarge("%s: %w", upstream, err)
 	case errors.Is(err, errBudget):
 		return overBudget("%s: %w", upstream, err)
-	case errors.Is(cause, errConnect), errors.Is(cause, errResponseTimeout), errors.Is(cause, errIdle), errors.Is(cause, errTotal), errors.Is(ctx.Err(), context.DeadlineExceeded):
+	case errors.Is(cause, errConnect), errors.Is(cause, errResponseTimeout), errors.Is(cause, errIdle), errors.Is(cause, errTotal),
+		errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return timedOut("%s: %w", upstream, cause)
 	case errors.Is(cause, context.Canceled):
-		return refusal.New(refusal.Canceled, "The client left before the model had answered, so its answer was given up.").WithCause(fmt.Errorf("%s: %w", upstream, cause))
+		return refusal.New(refusal.Canceled,
+			"The client left before the model had answered, so its answer was given up.").WithCause(fmt.Errorf("%s: %w", upstream, cause))
 	case cause != nil:
 		return unavailable("The request was given up before the model had answered.", "%s: %w", upstream, cause)
 	case !started:
@@ -122,7 +124,8 @@ func isPermanent(err error) bool {
 // refusePanic turns a panic into a refusal. The panic's value is not logged unless it is a
 // runtime error: it may hold a model's output.
 func refusePanic(panicked error) error {
-	return refusal.New(refusal.Internal, "Callgate could not ask the model. The operator has been told.").WithCause(fmt.Errorf("upstream: %w", panicked))
+	return refusal.New(refusal.Internal,
+		"Callgate could not ask the model. The operator has been told.").WithCause(fmt.Errorf("upstream: %w", panicked))
 }
 
 // errBudget says that an answer within its own bound exceeds the client's memory budget.

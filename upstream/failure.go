@@ -38,7 +38,8 @@ func ReadFailure(raw []byte) Failure {
 		return f
 	}
 	f.Message = f.read(body)
-	f.Type, f.Code, f.Param, f.Message = truncate(f.Type, maxErrorWord), truncate(f.Code, maxErrorWord), truncate(f.Param, maxErrorMessage), truncate(f.Message, maxErrorMessage)
+	f.Type, f.Code, f.Param, f.Message = truncate(f.Type, maxErrorWord), truncate(f.Code, maxErrorWord), truncate(f.Param, maxErrorMessage),
+		truncate(f.Message, maxErrorMessage)
 	return f
 }
 

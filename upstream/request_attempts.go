@@ -245,7 +245,8 @@ func (c *Client) checkHead(route *Route, key credentialValue, response *http.Res
 	again = again && response.Header.Get("X-Should-Retry") != "false"
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusProxyAuthRequired:
-		return &attemptError{status: status, err: misconfigured("%s answered with HTTP status %d: its key, or what the key may do", name, status)}
+		return &attemptError{status: status,
+			err: misconfigured("%s answered with HTTP status %d: its key, or what the key may do", name, status)}
 	case status >= http.StatusBadRequest:
 		return &attemptError{status: status, err: newStatusError(name, key.secrets, response, b, after), retry: again, retryAfter: after}
 	case status != http.StatusOK && status != http.StatusCreated:

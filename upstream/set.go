@@ -70,7 +70,8 @@ func New(definitions []Definition) (*Set, error) {
 		d.BaseURL = strings.TrimSuffix(d.BaseURL, "/")
 		targets := endpointsOf(d.BaseURL)
 		for _, m := range d.Models {
-			route := &Route{Upstream: d.Name, Model: m.ID, UpstreamModel: cmp.Or(m.UpstreamModel, m.ID), Rules: d.Rules, definition: &d, endpoints: targets, plain: isPlain(targets[ChatCompletions])}
+			route := &Route{Upstream: d.Name, Model: m.ID, UpstreamModel: cmp.Or(m.UpstreamModel, m.ID), Rules: d.Rules, definition: &d,
+				endpoints: targets, plain: isPlain(targets[ChatCompletions])}
 			if m.Rules != nil {
 				route.Rules = *m.Rules
 			}

@@ -45,7 +45,8 @@ func (e *StatusError) Error() string {
 // Why is what the provider says of why, in words for the caller.
 func (e *StatusError) Why() string {
 	if e.Withheld != "" {
-		return fmt.Sprintf("The model's provider reports a failure, with the status %d. Its answer cannot be shown, since it %s.", e.Status, e.Withheld)
+		return fmt.Sprintf("The model's provider reports a failure, with the status %d. Its answer cannot be shown, since it %s.", e.Status,
+			e.Withheld)
 	}
 	return cmp.Or(e.Message, fmt.Sprintf("The model's provider reports a failure, with the status %d, and does not say why.", e.Status))
 }
@@ -126,5 +127,6 @@ func StatedFailure(route *Route, f Failure, mentionsKey func(text []byte) bool) 
 	case f.Message == "", mentionsKey([]byte(f.Message + f.Type + f.Code + f.Param)):
 		return failed("%s: an error stands in the answer%s", upstream, suffix)
 	}
-	return &StatusError{Upstream: upstream, Status: status, Header: http.Header{}, Type: f.Type, Code: f.Code, Param: f.Param, Message: f.Message, stated: true}
+	return &StatusError{Upstream: upstream, Status: status, Header: http.Header{}, Type: f.Type, Code: f.Code, Param: f.Param,
+		Message: f.Message, stated: true}
 }

@@ -67,7 +67,8 @@ func (v *validation) add(message string, path ...string) {
 func (v *validation) model(m Model, seen map[string]bool, path ...string) {
 	switch prefix, _ := strings.CutSuffix(m.ID, "*"); {
 	case !isVisible(m.ID):
-		v.add(fmt.Sprintf("found %q, expected the name of a model, of 1 to %d characters that can be seen", m.ID, maxModelLength), childPath(path, "id")...)
+		v.add(fmt.Sprintf("found %q, expected the name of a model, of 1 to %d characters that can be seen", m.ID, maxModelLength),
+			childPath(path, "id")...)
 	case strings.Contains(prefix, "*"):
 		v.add(fmt.Sprintf("found %q, expected a name, or the beginning of names before one * at the end", m.ID), childPath(path, "id")...)
 	case seen[m.ID]:
@@ -75,7 +76,8 @@ func (v *validation) model(m Model, seen map[string]bool, path ...string) {
 	}
 	seen[m.ID] = true
 	if m.UpstreamModel != "" && (!isVisible(m.UpstreamModel) || strings.Contains(m.UpstreamModel, "*")) {
-		v.add(fmt.Sprintf("found %q, expected the one name that the provider knows the model by", m.UpstreamModel), childPath(path, "upstream_model")...)
+		v.add(fmt.Sprintf("found %q, expected the one name that the provider knows the model by", m.UpstreamModel),
+			childPath(path, "upstream_model")...)
 	}
 	if m.Rules != nil {
 		v.rules(*m.Rules, path...)
@@ -113,7 +115,8 @@ func (v *validation) rules(r Rules, path ...string) {
 	v.count(r.MaxTurns, 1, maxSteps, childPath(path, "max_turns"))
 	v.time(r.RunTimeout, maxTime, childPath(path, "run_timeout"))
 	if r.DefaultOutputTokens < 0 {
-		v.add(fmt.Sprintf("found %d, expected a whole number, 0 for no bound", r.DefaultOutputTokens), childPath(path, "default_output_tokens")...)
+		v.add(fmt.Sprintf("found %d, expected a whole number, 0 for no bound", r.DefaultOutputTokens),
+			childPath(path, "default_output_tokens")...)
 	}
 	if r.TokenBudget < 0 {
 		v.add(fmt.Sprintf("found %d, expected a whole number, 0 for no bound", r.TokenBudget), childPath(path, "token_budget")...)
@@ -165,7 +168,8 @@ func isName(s string) bool {
 }
 
 func isVisible(s string) bool {
-	return s != "" && len(s) <= maxModelLength && !strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsGraphic(r) || r == ' ' || r == '�' })
+	return s != "" && len(s) <= maxModelLength &&
+		!strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsGraphic(r) || r == ' ' || r == '�' })
 }
 
 // baseURLFault describes what is wrong with a base URL, or returns "". It does not quote a URL

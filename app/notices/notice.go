@@ -39,8 +39,9 @@ func encode(a *approval.Approval, state approval.State, url string) (id string, 
 		kind = "approval.decided"
 	}
 	body, err = json.Marshal(notice{kind, a.Since(state), facts{
-		ID: a.ID, State: state, Rules: a.Rules, Tool: a.Tool, Agent: a.Agent, Workspace: a.Workspace, Project: a.Project, Principal: a.Principal,
-		Until: a.Closes(), Digest: a.Digest, URL: url,
+		ID: a.ID, State: state, Rules: a.Rules, Tool: a.Tool, Agent: a.Agent, Workspace: a.Workspace, Project: a.Project,
+		Principal: a.Principal,
+		Until:     a.Closes(), Digest: a.Digest, URL: url,
 	}})
 	return a.ID + "_" + suffix, body, err
 }

@@ -193,7 +193,8 @@ func (h *history) checkApproval(d *search.Found, id string) (map[string]string, 
 	}
 	for _, text := range request.Rules {
 		if d.ConfigDigest == request.ConfigDigest && !slices.Contains(d.Rules, text) {
-			return nil, fmt.Errorf("which was asked for with %s, and not %s", audit.Escaped(text), audit.Escaped(strings.Join(d.Rules, ", ")))
+			return nil, fmt.Errorf("which was asked for with %s, and not %s", audit.Escaped(text),
+				audit.Escaped(strings.Join(d.Rules, ", ")))
 		}
 	}
 	until := request.Until
@@ -286,11 +287,14 @@ func skewBetween(a, b *search.Found) time.Duration {
 // arguments are the same is in no log, which has the digest of their bytes.
 func sameCall(requested, ran *audit.Record, thread bool) error {
 	for _, part := range []struct{ name, requested, ran string }{
-		{"principal", requested.Principal, ran.Principal}, {"agent", requested.Agent, ran.Agent}, {"workspace", requested.Workspace, ran.Workspace},
-		{"project", requested.Project, ran.Project}, {"tool", requested.Tool, ran.Tool}, {"version", requested.ToolVersion, ran.ToolVersion},
+		{"principal", requested.Principal, ran.Principal}, {"agent", requested.Agent, ran.Agent},
+		{"workspace", requested.Workspace, ran.Workspace},
+		{"project", requested.Project, ran.Project}, {"tool", requested.Tool, ran.Tool},
+		{"version", requested.ToolVersion, ran.ToolVersion},
 	} {
 		if part.requested != part.ran {
-			return fmt.Errorf("which was asked for with the %s %q, and not %q", part.name, audit.Escaped(part.requested), audit.Escaped(part.ran))
+			return fmt.Errorf("which was asked for with the %s %q, and not %q", part.name, audit.Escaped(part.requested),
+				audit.Escaped(part.ran))
 		}
 	}
 	if thread && requested.Thread != ran.Thread {
@@ -318,7 +322,8 @@ func (h *history) missing(use, request *search.Found, rules []string) map[string
 		yes := map[string]bool{}
 		for _, e := range h.about[request.CallID] {
 			isCaller := e.Principal == request.Principal && request.Principal != ""
-			if e.Code == audit.Yes && mayPrecede(&e, use) && (caller || !isCaller) && slices.Contains(e.Rules, rule) && slices.Equal(e.Approvals, request.Approvals) {
+			if e.Code == audit.Yes && mayPrecede(&e, use) && (caller || !isCaller) && slices.Contains(e.Rules, rule) &&
+				slices.Equal(e.Approvals, request.Approvals) {
 				yes[e.Principal] = true
 			}
 		}

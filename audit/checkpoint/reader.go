@@ -43,7 +43,8 @@ func OpenReader(name string, keys []ed25519.PublicKey) (*Reader, error) {
 		f.Close()
 		return nil, err
 	}
-	r := &Reader{name: name, file: f, in: bufio.NewReaderSize(io.NewSectionReader(f, 0, info.Size()), 16<<10), keys: map[string]ed25519.PublicKey{}}
+	r := &Reader{name: name, file: f, in: bufio.NewReaderSize(io.NewSectionReader(f, 0, info.Size()), 16<<10),
+		keys: map[string]ed25519.PublicKey{}}
 	for _, k := range keys {
 		r.keys[KeyID(k)] = k
 	}
@@ -107,7 +108,8 @@ func (r *Reader) Compare(at logfile.Link) error {
 		return nil
 	}
 	if r.next.Link() != at {
-		return logfile.Corruption(fmt.Sprintf("is not the one that %s:%d signs: it, or one behind seq %d, was rewritten", filepath.Base(r.name), r.line, r.signedSeq))
+		return logfile.Corruption(fmt.Sprintf("is not the one that %s:%d signs: it, or one behind seq %d, was rewritten",
+			filepath.Base(r.name), r.line, r.signedSeq))
 	}
 	return r.accept()
 }
@@ -118,7 +120,8 @@ func (r *Reader) CheckExhausted(name string, line int64, last uint64) error {
 	if r == nil || r.done {
 		return nil
 	}
-	return &logfile.CorruptionError{File: name, Line: line, Seq: last + 1, Reason: fmt.Sprintf("is missing: %s:%d signs seq %d", filepath.Base(r.name), r.line, r.next.Seq)}
+	return &logfile.CorruptionError{File: name, Line: line, Seq: last + 1,
+		Reason: fmt.Sprintf("is missing: %s:%d signs seq %d", filepath.Base(r.name), r.line, r.next.Seq)}
 }
 
 // Close closes the file. It reports no error, since nothing was written.

@@ -73,7 +73,8 @@ func (q Query) filter() *filter {
 		f.needles = append(f.needles, []byte(`,"approval":["`))
 	}
 	for _, m := range []struct{ name, value string }{
-		{"tool", q.Tool}, {"agent", q.Agent}, {"principal", q.Principal}, {"code", q.Code}, {"verdict", string(q.Verdict)}, {"project", q.Project}, {"workspace", q.Workspace}, {"event", string(q.Event)},
+		{"tool", q.Tool}, {"agent", q.Agent}, {"principal", q.Principal}, {"code", q.Code}, {"verdict", string(q.Verdict)},
+		{"project", q.Project}, {"workspace", q.Workspace}, {"event", string(q.Event)},
 	} {
 		if m.value == "" || m.value == "*" {
 			continue

@@ -86,7 +86,8 @@ func (l *Logs) Records(ctx context.Context, q Query, opts Options) iter.Seq2[Fou
 				if head == nil {
 					continue
 				}
-				if first < 0 || (opts.NewestFirst && head.Time.After(heads[first].Time)) || (!opts.NewestFirst && head.Time.Before(heads[first].Time)) {
+				if first < 0 || (opts.NewestFirst && head.Time.After(heads[first].Time)) ||
+					(!opts.NewestFirst && head.Time.Before(heads[first].Time)) {
 					first = i
 				}
 			}

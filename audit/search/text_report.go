@@ -59,7 +59,8 @@ func WriteLine(w io.Writer, r *audit.Record) {
 	if len(r.Arguments) > 0 {
 		call += "  " + cell(string(r.Arguments))
 	}
-	writeColumns(w, r.Time.UTC().Format(timeLayout), what(r), cell(string(r.Code)), cell(r.Agent), cell(r.Principal), place, cell(r.Tool), call)
+	writeColumns(w, r.Time.UTC().Format(timeLayout), what(r), cell(string(r.Code)), cell(r.Agent), cell(r.Principal), place, cell(r.Tool),
+		call)
 }
 
 func writeColumns(w io.Writer, at, what, code, agent, principal, place, tool, call string) {
@@ -120,10 +121,11 @@ type Configuration struct {
 // NotDispatched reports whether an outcome is that of a call which was approved and then refused
 // before it was dispatched, or whose gateway died before that: then no attempt is counted.
 func NotDispatched(r *audit.Record) bool {
-	return r.Outcome == audit.Unknown && r.Attempt == 0 || r.Verdict == audit.Refused || r.Outcome == audit.Failed && slices.Contains([]refusal.Code{
-		refusal.StoreUnavailable, refusal.CallInProgress, refusal.IdempotencyConflict, refusal.Overloaded, refusal.Canceled,
-		refusal.ApprovalRequired, refusal.ApprovalDenied, refusal.ApprovalExpired, refusal.Stopped,
-	}, r.Code)
+	return r.Outcome == audit.Unknown && r.Attempt == 0 || r.Verdict == audit.Refused || r.Outcome == audit.Failed &&
+		slices.Contains([]refusal.Code{
+			refusal.StoreUnavailable, refusal.CallInProgress, refusal.IdempotencyConflict, refusal.Overloaded, refusal.Canceled,
+			refusal.ApprovalRequired, refusal.ApprovalDenied, refusal.ApprovalExpired, refusal.Stopped,
+		}, r.Code)
 }
 
 // Users returns, of the records of a call, the other calls that were to use its approval, and
@@ -358,7 +360,8 @@ func (s story) past(r *audit.Record) {
 func (s story) approval(r *audit.Record) {
 	by := cell(r.Principal)
 	text := map[refusal.Code]string{
-		audit.Requested: "approval requested by " + by, audit.Yes: by + " said yes", audit.No: by + " said no", audit.Lapsed: "nobody decided in time",
+		audit.Requested: "approval requested by " + by, audit.Yes: by + " said yes", audit.No: by + " said no",
+		audit.Lapsed:    "nobody decided in time",
 		audit.Withdrawn: "withdrawn by " + by, audit.Revoked: "revoked by " + by, audit.Granted: "a grant was made, by the vote of " + by,
 	}[r.Code]
 	if text == "" {
@@ -385,7 +388,8 @@ func (s story) approval(r *audit.Record) {
 // stop says what an operator has stopped, or resumed.
 func (s story) stop(r *audit.Record) {
 	s.title(r, cell(string(r.Code))+" by "+cell(r.Principal))
-	covered := store.Stop{Principal: r.OfPrincipal, Agent: r.Agent, Workspace: r.Workspace, Project: r.Project, Tool: r.Tool, Thread: r.Thread}
+	covered := store.Stop{Principal: r.OfPrincipal, Agent: r.Agent, Workspace: r.Workspace, Project: r.Project, Tool: r.Tool,
+		Thread: r.Thread}
 	s.line("covers", "%s", printable(covered.String()))
 	if !r.Until.IsZero() {
 		s.line("until", "%s", r.Until.UTC().Format(timeLayout))

@@ -229,7 +229,8 @@ func (s *Shipper) halve(ctx context.Context, records []telemetry.LogRecord) (sen
 	switch {
 	case err == nil && rejected > 0:
 		rejected = min(rejected, all)
-		return sent{accepted: all - rejected, refused: rejected, why: fmt.Errorf("the collector rejected %d log records of a request", rejected)}, nil
+		return sent{accepted: all - rejected, refused: rejected,
+			why: fmt.Errorf("the collector rejected %d log records of a request", rejected)}, nil
 	case err == nil:
 		return sent{accepted: all}, nil
 	case !errors.Is(err, telemetry.ErrRefused):

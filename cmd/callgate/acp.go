@@ -39,7 +39,8 @@ type acpFlags struct {
 func (f *acpFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.model, "model", "", "without a command: the `MODEL` that answers (default: the only one of the upstreams)")
 	c.Flags().BoolVar(&f.images, "images", false, "without a command: the model takes images")
-	c.Flags().Uint64Var(&f.context, "context-tokens", 0, "without a command: how many `TOKENS` the model's context holds, to tell the editor how full it is")
+	c.Flags().Uint64Var(&f.context, "context-tokens", 0,
+		"without a command: how many `TOKENS` the model's context holds, to tell the editor how full it is")
 }
 
 func newACP(e env) *cobra.Command {
@@ -85,6 +86,8 @@ func serveACP(ctx context.Context, e env, config string, s subject, f acpFlags) 
 	if err != nil {
 		return err
 	}
-	a := app.ACP{Subject: gateway.Subject{Agent: s.Agent, Workspace: s.Workspace, Project: s.Project}, Model: f.model, Images: f.images, ContextTokens: f.context}
-	return app.ServeACP(ctx, mainFile(loaded), loaded, a, input.ContextReader(ctx, io.NopCloser(e.Stdin)), e.Stdout, runtimeOptions(e, warningLog(e)))
+	a := app.ACP{Subject: gateway.Subject{Agent: s.Agent, Workspace: s.Workspace, Project: s.Project}, Model: f.model, Images: f.images,
+		ContextTokens: f.context}
+	return app.ServeACP(ctx, mainFile(loaded), loaded, a, input.ContextReader(ctx, io.NopCloser(e.Stdin)), e.Stdout,
+		runtimeOptions(e, warningLog(e)))
 }

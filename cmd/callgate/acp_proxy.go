@@ -47,10 +47,13 @@ type acpProxyFlags struct {
 }
 
 func (f *acpProxyFlags) register(c *cobra.Command) {
-	c.Flags().StringVar(&f.unjudged, "unjudged", string(acp.Cancel), "with a command: the `REACTION` to a call that ran unjudged: note, cancel the turn, or kill the agent")
-	c.Flags().StringArrayVar(&f.modes, "allow-mode", nil, "with a command: the only mode that may be chosen, by `ID` (repeatable; default: all that ask somebody)")
+	c.Flags().StringVar(&f.unjudged, "unjudged", string(acp.Cancel),
+		"with a command: the `REACTION` to a call that ran unjudged: note, cancel the turn, or kill the agent")
+	c.Flags().StringArrayVar(&f.modes, "allow-mode", nil,
+		"with a command: the only mode that may be chosen, by `ID` (repeatable; default: all that ask somebody)")
 	c.Flags().StringArrayVar(&f.env, "env", nil, "with a command: the `NAME` of a variable for the agent (repeatable)")
-	c.Flags().BoolVar(&f.delegation, "require-delegation", true, "with a command: refuse clients that run neither files nor terminals for the agent")
+	c.Flags().BoolVar(&f.delegation, "require-delegation", true,
+		"with a command: refuse clients that run neither files nor terminals for the agent")
 }
 
 // changed is the first of the flags that was given; empty: none.

@@ -38,7 +38,8 @@ func newGrants(e env) *cobra.Command {
 				if err := json.Unmarshal(raw, &g); err != nil {
 					return cli.InternalError{Err: err}
 				}
-				return table.Print(raw, shownText(g.ID), shownText(g.Rule), shownText(g.Scope), cli.FirstLine(g.Tool), cli.FirstLine(g.Agent),
+				return table.Print(raw, shownText(g.ID), shownText(g.Rule), shownText(g.Scope), cli.FirstLine(g.Tool),
+					cli.FirstLine(g.Agent),
 					cli.FirstLine(g.Principal), g.Until.Local().Format(time.DateTime))
 			})
 			if err != nil {

@@ -44,7 +44,8 @@ func newApprovalsList(e env) *cobra.Command {
 				if err := json.Unmarshal(raw, &a); err != nil {
 					return cli.InternalError{Err: err}
 				}
-				return table.Print(raw, shownText(a.ID), shownText(a.State), shownText(strings.Join(a.Rules, ",")), cli.FirstLine(a.Tool), cli.FirstLine(a.Agent),
+				return table.Print(raw, shownText(a.ID), shownText(a.State), shownText(strings.Join(a.Rules, ",")), cli.FirstLine(a.Tool),
+					cli.FirstLine(a.Agent),
 					a.Until.Local().Format(time.DateTime))
 			})
 			if err != nil {

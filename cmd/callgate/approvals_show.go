@@ -12,7 +12,8 @@ import (
 
 // firstDetails are the members of an approval that are shown first.
 var firstDetails = []string{
-	"id", "url", "state", "rules", "hint", "tool", "version", "effect", "description", "arguments", "agent", "workspace", "project", "principal", "user",
+	"id", "url", "state", "rules", "hint", "tool", "version", "effect", "description", "arguments", "agent", "workspace", "project",
+	"principal", "user",
 	"thread", "opened", "until", "rows", "votes", "ran", "may_vote", "why_not", "digest",
 }
 

@@ -66,7 +66,8 @@ thread (the tool in this thread) or tool.`
 			ballot.Remember = &remember{scope, span}
 		}
 		if yes && digest == "" && !e.IsTerminal() {
-			return errors.New("--digest is needed where standard input is no terminal: it says which call you have seen (callgate approvals show)")
+			return errors.New(
+				"--digest is needed where standard input is no terminal: it says which call you have seen (callgate approvals show)")
 		}
 		if err := api.open(); err != nil {
 			return err

@@ -19,7 +19,8 @@ import (
 )
 
 func newAudit(e env) *cobra.Command {
-	return group("audit", "Work on the audit log", newAuditQuery(e), newAuditShow(e), newAuditVerify(e), newAuditKey(e), newAuditAcceptLoss(e))
+	return group("audit", "Work on the audit log", newAuditQuery(e), newAuditShow(e), newAuditVerify(e), newAuditKey(e),
+		newAuditAcceptLoss(e))
 }
 
 func newAuditVerify(e env) *cobra.Command {

@@ -40,7 +40,8 @@ unknown key starts a new call. Later losses are not accepted.`,
 				if err := app.AcceptLoss(dir, now); err != nil {
 					return fmt.Errorf("cannot accept the loss: %w", err)
 				}
-				fmt.Fprintf(e.Stdout, "%s: losses of Redis that the gateway has noticed before %s are accepted\n", dir, now.Format(time.RFC3339))
+				fmt.Fprintf(e.Stdout, "%s: losses of Redis that the gateway has noticed before %s are accepted\n", dir,
+					now.Format(time.RFC3339))
 			}
 			return nil
 		},

@@ -16,7 +16,8 @@ import (
 func subjectFlags(c *cobra.Command, s *subject) {
 	c.Flags().StringVar(&s.Agent, "agent", "", "the `AGENT` that calls are judged for (default: the configuration's)")
 	c.Flags().StringVar(&s.Workspace, "workspace", "", "the `WORKSPACE` that calls act in (default: the configuration's)")
-	c.Flags().StringVar(&s.Project, "project", "", "the `PROJECT` that calls act in, also as WORKSPACE/PROJECT (default: the configuration's)")
+	c.Flags().StringVar(&s.Project, "project", "",
+		"the `PROJECT` that calls act in, also as WORKSPACE/PROJECT (default: the configuration's)")
 }
 
 // checkSubject splits a project that is given as WORKSPACE/PROJECT, as the other commands take
@@ -43,7 +44,8 @@ func checkSubject(s *subject) error {
 
 // judgeCommand completes a command that judges one completion or, with --jsonl, one a
 // line. open sets what answers them, and returns the function that closes it.
-func judgeCommand(e env, c *cobra.Command, jsonlUsage string, open func(context.Context, *configs.Config, *completions) (func() error, error)) *cobra.Command {
+func judgeCommand(e env, c *cobra.Command, jsonlUsage string,
+	open func(context.Context, *configs.Config, *completions) (func() error, error)) *cobra.Command {
 	r := completions{Out: e.Stdout, Err: e.Stderr}
 	var file string
 	var lines bool
@@ -84,7 +86,8 @@ func judgeCommand(e env, c *cobra.Command, jsonlUsage string, open func(context.
 	if c.Name() == "call" {
 		c.Flags().StringVar(&r.Subject.Thread, "thread", "", "the `THREAD` that calls are in, for conditions that ask what it has done")
 	}
-	c.Flags().StringVar(&r.Subject.FinishReason, "finish-reason", "", "why the model stopped, as its `REASON`; with length or content_filter the completion is cut")
+	c.Flags().StringVar(&r.Subject.FinishReason, "finish-reason", "",
+		"why the model stopped, as its `REASON`; with length or content_filter the completion is cut")
 	c.Flags().BoolVar(&lines, "jsonl", false, jsonlUsage)
 	return c
 }

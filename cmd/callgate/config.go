@@ -38,7 +38,8 @@ Exit code 2: a fault.`,
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(e.Stdout, "%s is valid: %d files, %d tools, digest %s\n", c.Files[0], len(c.Files), len(c.Tools.Entries()), c.Digest)
+			fmt.Fprintf(e.Stdout, "%s is valid: %d files, %d tools, digest %s\n", c.Files[0], len(c.Files), len(c.Tools.Entries()),
+				c.Digest)
 			return nil
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

@@ -24,7 +24,8 @@ func (e env) WithUntested(c *cobra.Command, run func(ctx context.Context, loaded
 	return withLoaded(c, e.LoadUntested, run)
 }
 
-func withLoaded(c *cobra.Command, load func(file string) (*configs.Config, error), run func(context.Context, *configs.Config, []string) error) *cobra.Command {
+func withLoaded(c *cobra.Command, load func(file string) (*configs.Config, error),
+	run func(context.Context, *configs.Config, []string) error) *cobra.Command {
 	var file string
 	configFlag(c, &file)
 	c.RunE = func(c *cobra.Command, args []string) error {

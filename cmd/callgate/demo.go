@@ -39,7 +39,8 @@ with its verdict, in color on a terminal, unless NO_COLOR is set or TERM=dumb.`,
 func runDemo(ctx context.Context, e env, asJSON bool) (err error) {
 	dir, err := os.MkdirTemp("", "callgate-demo-")
 	if err != nil {
-		return fmt.Errorf("cannot make a folder for the demo in %s: %w; set TMPDIR to a folder that you may write to", os.TempDir(), oserr.Reason(err))
+		return fmt.Errorf("cannot make a folder for the demo in %s: %w; set TMPDIR to a folder that you may write to", os.TempDir(),
+			oserr.Reason(err))
 	}
 	defer os.RemoveAll(dir)
 	loaded, err := configs.Default(dir)
@@ -79,7 +80,8 @@ func runDemo(ctx context.Context, e env, asJSON bool) (err error) {
 	}
 	color := terminal.Colorizer(terminal.Colorful(terminalOf(e.Stdout)))
 	printExchanges(e.Stdout, color, exchanges)
-	fmt.Fprintf(e.Stdout, "\n%s %d records, each with the hash of the one before; the chain holds.\n", color(terminal.Bold, "The audit log:"), report.Records)
+	fmt.Fprintf(e.Stdout, "\n%s %d records, each with the hash of the one before; the chain holds.\n",
+		color(terminal.Bold, "The audit log:"), report.Records)
 	fmt.Fprintln(e.Stdout, "What the model sent and read: callgate demo --json")
 	fmt.Fprintf(e.Stdout, "%s callgate init mine && cd mine && callgate serve", color(terminal.Bold, "Next:"))
 	if app.Has(configs.Console) {

@@ -27,8 +27,10 @@ func demoSteps() []demoStep {
 	return []demoStep{
 		{"A strict tool call runs", `{"tool":{"name":"web.search","arguments":{"query":"agent memory","num_results":1}}}`, 1},
 		{"Plain text passes unchanged", "The answer needs no tool.", 1},
-		{"A refund that the policy's condition allows", `{"tool":{"name":"payments.refund","arguments":{"payment_id":"pay_4f9c21","amount":40,"currency":"EUR"}}}`, 1},
-		{"A refund beyond it", `{"tool":{"name":"payments.refund","arguments":{"payment_id":"pay_4f9c21","amount":900,"currency":"EUR"}}}`, 1},
+		{"A refund that the policy's condition allows",
+			`{"tool":{"name":"payments.refund","arguments":{"payment_id":"pay_4f9c21","amount":40,"currency":"EUR"}}}`, 1},
+		{"A refund beyond it", `{"tool":{"name":"payments.refund","arguments":{"payment_id":"pay_4f9c21","amount":900,"currency":"EUR"}}}`,
+			1},
 		{"A code fence around the call", "```json\n{\"tool\":{\"name\":\"time.now\",\"arguments\":{}}}\n```", 1},
 		{"Two names in one call", `{"tool":{"name":"time.now","name":"files.delete","arguments":{}}}`, 1},
 		{"A name that is nearly right", `{"tool":{"name":"time_now","arguments":{}}}`, 1},

@@ -12,7 +12,8 @@ import (
 
 // configFlag adds the flag --config.
 func configFlag(c *cobra.Command, into *string) {
-	c.Flags().Var((*fileFlag)(into), "config", "the main `FILE` of the configuration (default: $"+configVariable+", else ./"+hereFile+", else the built-in example)")
+	c.Flags().Var((*fileFlag)(into), "config",
+		"the main `FILE` of the configuration (default: $"+configVariable+", else ./"+hereFile+", else the built-in example)")
 	// A flag that was just added can be marked.
 	_ = c.MarkFlagFilename("config", "yaml")
 }

@@ -114,7 +114,8 @@ func askHook(ctx context.Context, e env, address, agent string) ([]byte, error) 
 		return nil, fmt.Errorf("the gateway's answer was cut off: %w", err)
 	}
 	var object map[string]json.RawMessage
-	if err := json.Unmarshal(answer, &object); response.StatusCode != http.StatusOK || len(answer) > maxHookAnswer || err != nil || object == nil {
+	if err := json.Unmarshal(answer, &object); response.StatusCode != http.StatusOK || len(answer) > maxHookAnswer || err != nil ||
+		object == nil {
 		return nil, fmt.Errorf("the gateway answered with status %d: %s", response.StatusCode, messageOf(answer))
 	}
 	if !isHookAnswer(answer, response.Header) {

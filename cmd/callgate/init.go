@@ -69,17 +69,20 @@ Exit code 1: a tool or server was left out, or tools were not accepted; all else
 	c.Flags().StringVar(&f.from, "from", "", "where the tools come from: mcp, openapi, request, or the `FILE` of an MCP client")
 	c.Flags().StringSliceVar(&f.options.Allow, "allow", nil, "permit these `TOOLS`: names, files.*, or *")
 	c.Flags().StringVar(&f.options.Agent, "agent", "assistant", "the `AGENT` that calls are made for")
-	c.Flags().StringVar(&f.options.Upstream, "upstream", "", "the base `URL` of a model's API, for applications that ask it through Callgate")
+	c.Flags().StringVar(&f.options.Upstream, "upstream", "",
+		"the base `URL` of a model's API, for applications that ask it through Callgate")
 	c.Flags().StringVar(&f.options.UpstreamKey, "upstream-key", "", "the `PLACE` of its key: env:NAME or file:PATH")
 	c.Flags().StringVar(&f.name, "name", "mcp", "with --from mcp: the `NAME` of the server, in front of its tools' names")
 	c.Flags().StringVar(&f.prefix, "prefix", "", "with --from openapi: a `PREFIX` for every name, such as pets.")
 	c.Flags().StringVar(&f.server, "url", "", "with --from openapi: the `URL` of the server (default: the document's)")
-	c.Flags().StringArrayVar(&f.credentials, "credential", nil, "with --from openapi: the `PLACE` of the credential: env:NAME or file:PATH, or SCHEME=PLACE (repeatable)")
+	c.Flags().StringArrayVar(&f.credentials, "credential", nil,
+		"with --from openapi: the `PLACE` of the credential: env:NAME or file:PATH, or SCHEME=PLACE (repeatable)")
 	c.Flags().BoolVar(&f.force, "force", false, "overwrite files")
 	c.Flags().BoolVar(&f.run, "run", false, "start the programs of a client's file without asking")
 	c.Flags().BoolVar(&f.yes, "yes", false, "start programs and accept tools without asking")
 	_ = c.RegisterFlagCompletionFunc("from", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return []string{sourceMCP + "\ta server", sourceOpenAPI + "\ta document", sourceRequest + "\ta request to a model"}, cobra.ShellCompDirectiveDefault
+		return []string{sourceMCP + "\ta server", sourceOpenAPI + "\ta document", sourceRequest + "\ta request to a model"},
+			cobra.ShellCompDirectiveDefault
 	})
 	return c
 }

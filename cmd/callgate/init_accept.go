@@ -39,7 +39,8 @@ func acceptFirst(ctx context.Context, e env, main string, f initFlags) (bool, er
 	}
 	for _, s := range first.Servers {
 		if len(s.Command) > 0 && !start {
-			fmt.Fprintf(e.Stderr, "not started: no tool of %s can be called until you run: callgate servers accept %s --config %s\n", s.Name, s.Name, main)
+			fmt.Fprintf(e.Stderr, "not started: no tool of %s can be called until you run: callgate servers accept %s --config %s\n",
+				s.Name, s.Name, main)
 			all = false
 			continue
 		}
@@ -66,10 +67,12 @@ func acceptFirst(ctx context.Context, e env, main string, f initFlags) (bool, er
 			return false, err
 		}
 		all = all && len(proposal.Accepted.Refused)+len(proposal.Conflicts) == 0
-		if agreed, err := askAgreement(e, answers, fmt.Sprintf("Accept these %d definitions of %s? [y/N] ", len(proposal.Accepted.Pins), s.Name), f.yes); err != nil {
+		if agreed, err := askAgreement(e, answers,
+			fmt.Sprintf("Accept these %d definitions of %s? [y/N] ", len(proposal.Accepted.Pins), s.Name), f.yes); err != nil {
 			return false, err
 		} else if !agreed {
-			fmt.Fprintf(e.Stderr, "not accepted: no tool of %s can be called until you run: callgate servers accept %s --config %s\n", s.Name, s.Name, main)
+			fmt.Fprintf(e.Stderr, "not accepted: no tool of %s can be called until you run: callgate servers accept %s --config %s\n",
+				s.Name, s.Name, main)
 			all = false
 			continue
 		}

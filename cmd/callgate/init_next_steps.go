@@ -28,7 +28,8 @@ func initNext(e env, p *starter.Plan, folder string, f initFlags, loaded *config
 			permitted = append(permitted, t.Name())
 		}
 	}
-	fmt.Fprintf(w, "%d of %d tools are permitted to %s; policy.csv says which, and denies all others\n", len(permitted), len(loaded.Tools.Entries()), f.options.Agent)
+	fmt.Fprintf(w, "%d of %d tools are permitted to %s; policy.csv says which, and denies all others\n", len(permitted),
+		len(loaded.Tools.Entries()), f.options.Agent)
 	fmt.Fprintln(w, "Next:")
 	if folder != "." {
 		fmt.Fprintf(w, "  cd %s\n", folder)

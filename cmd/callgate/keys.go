@@ -44,7 +44,8 @@ goes to standard output.`,
 			}
 			for _, word := range append(append([]string{name, workspace}, agents...), projects...) {
 				if !principalName.MatchString(word) {
-					return fmt.Errorf("%q is no name for an entry; expected letters, digits, dots, dashes and underscores, at most 64", word)
+					return fmt.Errorf("%q is no name for an entry; expected letters, digits, dots, dashes and underscores, at most 64",
+						word)
 				}
 			}
 			key, sha := identity.NewAPIKey()

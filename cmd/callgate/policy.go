@@ -19,7 +19,8 @@ import (
 )
 
 func newPolicy(e env) *cobra.Command {
-	return group("policy", "Explain, test and narrow the policy, and compare and try another", newExplain(e), newModel(e), newPolicyTest(e), newPolicyLint(e), newDiff(e), newSuggest(e), newReplay(e))
+	return group("policy", "Explain, test and narrow the policy, and compare and try another", newExplain(e), newModel(e), newPolicyTest(e),
+		newPolicyLint(e), newDiff(e), newSuggest(e), newReplay(e))
 }
 
 func newModel(e env) *cobra.Command {
@@ -120,7 +121,8 @@ Exit code 0: allowed, also if people must approve. 1: denied.`,
 	c.Flags().StringVar(&tool, "tool", "", "the `TOOL` (default: all)")
 	c.Flags().StringVar(&project, "project", "", "the `WORKSPACE/PROJECT` (default: the configuration's)")
 	c.Flags().StringVar(&arguments, "arguments", "", "the arguments, as a `JSON` object")
-	c.Flags().StringArrayVar(&after, "after", nil, "a `CALL` that the thread made before, ended with a result: 'TOOL ARGUMENTS' (repeatable, in order)")
+	c.Flags().StringArrayVar(&after, "after", nil,
+		"a `CALL` that the thread made before, ended with a result: 'TOOL ARGUMENTS' (repeatable, in order)")
 	c.Flags().StringArrayVar(&labels, "label", nil, "a `LABEL` of the thread (repeatable)")
 	c.Flags().StringVar(&call, "call", "", "explain the call with this `ID`")
 	c.Flags().StringArrayVar(&logs, "log", nil, "the log in this `FILE|FOLDER` (repeatable; default: data_dir)")
@@ -167,7 +169,8 @@ func explainAfter(c *configs.Config, r *policy.Request, after, labels []string) 
 	var steps []gateway.Step
 	for _, label := range labels {
 		if !slices.Contains(c.Threads.Labels, label) {
-			return nil, fmt.Errorf("--label is %s; expected one of threads.labels in the main file: %s", parser.Quote(label), strings.Join(c.Threads.Labels, ", "))
+			return nil, fmt.Errorf("--label is %s; expected one of threads.labels in the main file: %s", parser.Quote(label),
+				strings.Join(c.Threads.Labels, ", "))
 		}
 		steps = append(steps, gateway.Step{Labels: []string{label}, Name: "--label"})
 	}

@@ -78,7 +78,8 @@ narrower). 2: a side does not load.`,
 	configFlag(c, (*string)(&config))
 	c.Flags().StringVar(&failOn, "fail-on", "any", "fail on this `CHANGE`: wider, narrower or any")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, an object a line; the last is the summary")
-	_ = c.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions([]string{"wider", "narrower", "any"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("fail-on",
+		cobra.FixedCompletions([]string{"wider", "narrower", "any"}, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
@@ -285,7 +286,8 @@ func diffGroup(e env, g compare.Group) {
 	if g.More {
 		more = ",…"
 	}
-	fmt.Fprintf(e.Stdout, "%s %s  %s  %s%s", marks[g.Change], strings.Join(g.Agents, ","), strings.Join(g.Projects, ","), strings.Join(g.Tools, ","), more)
+	fmt.Fprintf(e.Stdout, "%s %s  %s  %s%s", marks[g.Change], strings.Join(g.Agents, ","), strings.Join(g.Projects, ","),
+		strings.Join(g.Tools, ","), more)
 	if g.Calls > 1 {
 		fmt.Fprintf(e.Stdout, " (%d)", g.Calls)
 	}

@@ -23,7 +23,8 @@ type toolReach struct {
 }
 
 // allowedWords say to people whether an agent may use a tool.
-var allowedWords = map[policy.Reach]string{policy.Never: "no", policy.OnConditions: "conditionally", policy.Asks: "after approval", policy.Always: "yes"}
+var allowedWords = map[policy.Reach]string{policy.Never: "no", policy.OnConditions: "conditionally", policy.Asks: "after approval",
+	policy.Always: "yes"}
 
 // explainAll says of every tool whether the agent of a request may use it.
 func explainAll(ctx context.Context, e env, c *configs.Config, r policy.Request, asJSON bool) error {

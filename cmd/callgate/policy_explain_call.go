@@ -44,7 +44,8 @@ func recordedRequest(ctx context.Context, e env, c *configs.Config, logs []strin
 	}
 	r := policy.Request{Agent: found.Agent, Workspace: found.Workspace, Project: found.Project, Tool: found.Tool}
 	if found.ConfigDigest != c.Digest {
-		fmt.Fprintf(e.Stderr, "note: the call was judged by another configuration, %.12s; this one is %.12s\n", audit.Escaped(found.ConfigDigest), c.Digest)
+		fmt.Fprintf(e.Stderr, "note: the call was judged by another configuration, %.12s; this one is %.12s\n",
+			audit.Escaped(found.ConfigDigest), c.Digest)
 	}
 	var missing string
 	if r.Arguments, missing = recordedArguments(c, &found); missing != "" {
@@ -77,7 +78,8 @@ func decisionOf(ctx context.Context, e env, c *configs.Config, logs []string, id
 			return f.Record, saw, err
 		}
 	}
-	return r, nil, fmt.Errorf("no record is of the call %s; each gateway has a log of its own (--log), and old files may have been moved away", audit.Escaped(id))
+	return r, nil, fmt.Errorf(
+		"no record is of the call %s; each gateway has a log of its own (--log), and old files may have been moved away", audit.Escaped(id))
 }
 
 // withLabelsSince are what the conditions of a call saw, labels with the first call of their thread that the logs have to

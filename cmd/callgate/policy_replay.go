@@ -79,7 +79,8 @@ a log is not as written. 2: something does not load.`,
 	c.Flags().BoolVar(&f.coverage, "coverage", false, "also print how often each row decided")
 	c.Flags().IntVar(&f.groups, "limit", defaultLimit, "print at most `N` changes; 0 is all (default with --json)")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON, an object a line; the last is the summary")
-	_ = c.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions(slices.Sorted(maps.Keys(replayFails)), cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("fail-on",
+		cobra.FixedCompletions(slices.Sorted(maps.Keys(replayFails)), cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
@@ -267,7 +268,8 @@ func replayChanges(e env, r *lab.Replay, limit int) error {
 		if g.After != "" {
 			because = strings.TrimSpace(string(g.After) + " " + g.Rows)
 		}
-		if err := table.Print(nil, strings.ReplaceAll(string(g.Change), "_", " "), fmt.Sprint(g.Calls), g.Agent, g.Workspace+"/"+g.Project, g.Tool, because, g.First); err != nil {
+		if err := table.Print(nil, strings.ReplaceAll(string(g.Change), "_", " "), fmt.Sprint(g.Calls), g.Agent, g.Workspace+"/"+g.Project,
+			g.Tool, because, g.First); err != nil {
 			return err
 		}
 	}

@@ -86,7 +86,8 @@ func policyTest(ctx context.Context, e env, loaded *configs.Config, files []stri
 			return err
 		}
 		if len(files) == 0 {
-			return errors.New("there is no test: no file beside the policy has a name that ends in _test.yaml, and the main file has no key tests")
+			return errors.New(
+				"there is no test: no file beside the policy has a name that ends in _test.yaml, and the main file has no key tests")
 		}
 	}
 	by, tests, err := loaded.ReadTests(files)

@@ -88,7 +88,8 @@ func suggest(ctx context.Context, e env, from logFlags, agent string, unverified
 	if use.decisions == 0 {
 		return errors.New("the logs have no decision of this policy, so nothing can be said of its use")
 	}
-	text, counts := use.uses.Suggest(source.Data, lab.SuggestOptions{Head: use.head(agent), Since: use.from.UTC().Format(time.DateOnly), Agent: agent})
+	text, counts := use.uses.Suggest(source.Data,
+		lab.SuggestOptions{Head: use.head(agent), Since: use.from.UTC().Format(time.DateOnly), Agent: agent})
 	next, err := configs.LoadTestedWithPolicy(mainFile(config), policy.Source{File: source.File, Data: text})
 	if err != nil {
 		return cli.InternalError{Err: fmt.Errorf("the suggestion does not load, so it is not printed: %w", err)}
@@ -236,7 +237,8 @@ func (u *recordedUse) head(agent string) []string {
 			u.from.UTC().Format(time.DateTime), u.until.UTC().Format(time.DateTime)),
 	}
 	if u.unknown > 0 {
-		lines = append(lines, fmt.Sprintf("decisions without arguments or past that are read: %d; each is taken to need every row that may have allowed it", u.unknown))
+		lines = append(lines, fmt.Sprintf(
+			"decisions without arguments or past that are read: %d; each is taken to need every row that may have allowed it", u.unknown))
 	}
 	if agent != "" {
 		lines = append(lines, "only rows that are for "+agent+" alone were changed")

@@ -15,5 +15,6 @@ func warningLog(e env) *slog.Logger {
 // runtimeOptions are those of a runtime of this process.
 func runtimeOptions(e env, logger *slog.Logger) app.Options {
 	b := built()
-	return app.Options{Logger: logger, Version: b.version, Revision: b.commit, Wait: e.Wait, DrainDelay: e.DrainDelay, ChangeDeps: e.ChangeParts}
+	return app.Options{Logger: logger, Version: b.version, Revision: b.commit, Wait: e.Wait, DrainDelay: e.DrainDelay,
+		ChangeDeps: e.ChangeParts}
 }

@@ -43,7 +43,8 @@ within 3 seconds (those that have, obey). 3: the gateway does not answer.`,
 				return err
 			}
 			body.Agent, body.Workspace, body.Project = of.Agent, of.Workspace, of.Project
-			named := body.Principal != "" || body.Agent != "" || body.Workspace != "" || body.Project != "" || body.Tool != "" || body.Thread != ""
+			named := body.Principal != "" || body.Agent != "" || body.Workspace != "" || body.Project != "" || body.Tool != "" ||
+				body.Thread != ""
 			switch {
 			case named == body.Everything:
 				return errors.New("found nothing to stop, or --everything beside something; expected --agent, --tool, --principal, --workspace, --project or --thread, alone or together, or --everything")
@@ -125,7 +126,8 @@ func newStops(e env) *cobra.Command {
 				if !s.Until.IsZero() {
 					until = s.Until.Local().Format(time.DateTime)
 				}
-				if err := table.Print(raw, shownText(s.ID), s.Since.Local().Format(time.DateTime), until, cli.FirstLine(s.By), cli.FirstLine(s.String()), cli.FirstLine(s.Reason)); err != nil {
+				if err := table.Print(raw, shownText(s.ID), s.Since.Local().Format(time.DateTime), until, cli.FirstLine(s.By),
+					cli.FirstLine(s.String()), cli.FirstLine(s.Reason)); err != nil {
 					return err
 				}
 			}
@@ -172,10 +174,12 @@ func (a *adminAPI) writeAct(answer *admin.StopAnswer, stopped bool) {
 	}
 	fmt.Fprintf(a.Stdout, "  %s  %s\n", place, where)
 	for _, g := range answer.Missing {
-		fmt.Fprintf(a.Stdout, "  missing   %s has not confirmed: see its log and its /readyz\n", strings.TrimSpace(shownText(g.Node)+" "+shownText(g.Replica)))
+		fmt.Fprintf(a.Stdout, "  missing   %s has not confirmed: see its log and its /readyz\n",
+			strings.TrimSpace(shownText(g.Node)+" "+shownText(g.Replica)))
 	}
 	for _, r := range answer.InFlight {
-		fmt.Fprintf(a.Stdout, "  running   %s %s, %s, for %s: it is not ended\n", shownText(r.CallID), shownText(r.Tool), shownText(r.State), time.Duration(r.AgeMillis)*time.Millisecond)
+		fmt.Fprintf(a.Stdout, "  running   %s %s, %s, for %s: it is not ended\n", shownText(r.CallID), shownText(r.Tool),
+			shownText(r.State), time.Duration(r.AgeMillis)*time.Millisecond)
 	}
 	for _, p := range answer.Problems {
 		fmt.Fprintf(a.Stdout, "  note      %s\n", shownText(p))

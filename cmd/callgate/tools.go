@@ -10,7 +10,8 @@ import (
 )
 
 func newTools(e env) *cobra.Command {
-	return group("tools", "List and import tools, and print the schema of their calls", newToolsList(e), newToolsImport(e), newToolsGrammar(e))
+	return group("tools", "List and import tools, and print the schema of their calls", newToolsList(e), newToolsImport(e),
+		newToolsGrammar(e))
 }
 
 // listed is one line of tools list --json.

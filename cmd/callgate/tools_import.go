@@ -13,7 +13,8 @@ import (
 )
 
 func newToolsImport(e env) *cobra.Command {
-	parent := group("import", "Turn foreign tool definitions into a tool file", newImportMCP(e), newImportOpenAI(e), newImportAnthropic(e), newImportResponses(e), newImportOpenAPI(e), newImportACP(e))
+	parent := group("import", "Turn foreign tool definitions into a tool file", newImportMCP(e), newImportOpenAI(e), newImportAnthropic(e),
+		newImportResponses(e), newImportOpenAPI(e), newImportACP(e))
 	parent.Long = `Turn foreign tool definitions into a tool file for registry.files, on standard output.
 
 Schemas in the words of other dialects are rewritten: an object that declares no members gets
@@ -48,7 +49,8 @@ Exit code 1: a tool was left out.`,
 }
 
 // newImportOfRequest completes the command that imports the tools of a request to a model.
-func newImportOfRequest(e env, c *cobra.Command, read func(name string, data []byte, only ...string) (*toolimport.Result, error)) *cobra.Command {
+func newImportOfRequest(e env, c *cobra.Command,
+	read func(name string, data []byte, only ...string) (*toolimport.Result, error)) *cobra.Command {
 	var o importFlags
 	c.Args = cobra.ExactArgs(1)
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -159,7 +161,8 @@ Exit code 1: a tool was left out.`,
 	c.Flags().StringVar(&o.Prefix, "prefix", "", "a `PREFIX` for every name, such as pets.")
 	c.Flags().StringVar(&o.URL, "url", "", "the `URL` of the server (default: the document's)")
 	c.Flags().StringSliceVar(&o.Addresses, "addresses", nil, "`ADDRESSES` or prefixes that tools may connect to (default: public ones)")
-	c.Flags().StringArrayVar(&o.Credentials, "credential", nil, "the `PLACE` of the credential: env:NAME or file:PATH, or SCHEME=PLACE for one security scheme (repeatable)")
+	c.Flags().StringArrayVar(&o.Credentials, "credential", nil,
+		"the `PLACE` of the credential: env:NAME or file:PATH, or SCHEME=PLACE for one security scheme (repeatable)")
 	c.Flags().StringArrayVar(&o.Operations, "operation", nil, "the operation with this `ID` (repeatable)")
 	c.Flags().StringArrayVar(&o.Tags, "tag", nil, "operations with this `TAG` (repeatable)")
 	c.Flags().StringArrayVar(&o.Paths, "path", nil, "operations of paths that match this `PATTERN`, such as /pets/** (repeatable)")
@@ -187,7 +190,8 @@ effects as you need.`,
 }
 
 // imports reads a file of definitions and prints what became of it.
-func imports(ctx context.Context, e env, args []string, o importFlags, read func(name string, data []byte) (*toolimport.Result, error)) error {
+func imports(ctx context.Context, e env, args []string, o importFlags,
+	read func(name string, data []byte) (*toolimport.Result, error)) error {
 	name := args[0]
 	var data []byte
 	var err error
@@ -213,7 +217,8 @@ func imports(ctx context.Context, e env, args []string, o importFlags, read func
 func printImported(e env, im *toolimport.Result, all bool) error {
 	printNotes(e, "changed", im.Changed, all)
 	printNotes(e, "left out", im.Refused, all)
-	fmt.Fprintf(e.Stderr, "%d tools imported, %d changes, %d reasons for leaving tools out\n", len(im.Names), len(im.Changed), len(im.Refused))
+	fmt.Fprintf(e.Stderr, "%d tools imported, %d changes, %d reasons for leaving tools out\n", len(im.Names), len(im.Changed),
+		len(im.Refused))
 	if _, err := e.Stdout.Write(im.YAML); err != nil {
 		return err
 	}

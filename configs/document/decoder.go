@@ -118,7 +118,8 @@ func (n Node) Object(fields ...FieldReader) bool {
 
 // failUnknown reports a key that none of fields has.
 func (n Node) failUnknown(fields []FieldReader) {
-	n.Fail("found the unknown key %s%s; expected %s", n.Excerpt(), similar.DidYouMean(n.Value, keysOf(fields)), strings.Replace(keyNames(fields), "the keys", "one of the keys", 1))
+	n.Fail("found the unknown key %s%s; expected %s", n.Excerpt(), similar.DidYouMean(n.Value, keysOf(fields)),
+		strings.Replace(keyNames(fields), "the keys", "one of the keys", 1))
 }
 
 func keysOf(fields []FieldReader) []string {

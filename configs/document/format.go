@@ -36,7 +36,8 @@ func Format(file string, data []byte) ([]byte, error) {
 	for range formatRounds {
 		next, err := layOut(out)
 		if err != nil {
-			return nil, &Fault{File: file, Message: "found a layout that cannot be changed (" + err.Error() + "); expected another, or leave the file as it is"}
+			return nil, &Fault{File: file, Message: "found a layout that cannot be changed (" + err.Error() +
+				"); expected another, or leave the file as it is"}
 		}
 		if bytes.Equal(next, out) {
 			return out, unchanged(read, before, data, out)
@@ -88,7 +89,8 @@ func inOrder(root *yaml.Node, data []byte) []string {
 		if here := byLine[line]; len(here) > 0 {
 			all, last = append(all, here...), here
 		}
-		if c := comment.FindString(strings.TrimRight(text, "\r\n")); c != "" && !slices.ContainsFunc(last, func(value string) bool { return partOf(value, c) }) {
+		if c := comment.FindString(strings.TrimRight(text, "\r\n")); c != "" &&
+			!slices.ContainsFunc(last, func(value string) bool { return partOf(value, c) }) {
 			all = append(all, strings.TrimSpace(c))
 		}
 	}

@@ -46,7 +46,8 @@ func parseYAML(r *Report, file string, data []byte) (Node, bool) {
 	}
 	var second yaml.Node
 	if err := decoder.Decode(&second); err == nil {
-		return r.refuse(&Fault{File: file, Line: second.Line, Column: second.Column, Message: "found a second document; expected one document in a file"})
+		return r.refuse(&Fault{File: file, Line: second.Line, Column: second.Column,
+			Message: "found a second document; expected one document in a file"})
 	} else if !errors.Is(err, io.EOF) {
 		return r.refuse(syntaxFault(file, data, err))
 	}
@@ -124,7 +125,8 @@ func faultAt(file string, data []byte, at int, message string) *Fault {
 // saved halfway. It never shows the line that it found: there may be a secret.
 func checkEnd(file string, data []byte) *Fault {
 	if len(data) == 0 {
-		return &Fault{File: file, Message: fmt.Sprintf("found an empty file; expected at least the line %q, the last of every complete file", EndLine)}
+		return &Fault{File: file, Message: fmt.Sprintf(
+			"found an empty file; expected at least the line %q, the last of every complete file", EndLine)}
 	}
 	lines := strings.Split(strings.TrimSuffix(strings.ReplaceAll(string(data), "\r\n", "\n"), "\n"), "\n")
 	last := lines[len(lines)-1]
@@ -143,7 +145,8 @@ func checkEnd(file string, data []byte) *Fault {
 	case strings.EqualFold(strings.Join(strings.Fields(last), ""), "#end"):
 		f.Message = fmt.Sprintf("found %q; expected %q as the last line, spelled so", last, EndLine)
 	default:
-		f.Message = fmt.Sprintf("found the end of the file without the line %q, so it may be incomplete; expected that line as the last", EndLine)
+		f.Message = fmt.Sprintf("found the end of the file without the line %q, so it may be incomplete; expected that line as the last",
+			EndLine)
 	}
 	return f
 }
@@ -177,7 +180,8 @@ func syntaxFault(file string, data []byte, err error) *Fault {
 	case reason == "mapping values are not allowed in this context":
 		message = "found a second colon; expected one KEY: VALUE, with the value in quotes if it holds a colon"
 	case strings.HasPrefix(reason, "did not find expected"):
-		message = fmt.Sprintf("found %s, which does not belong here; expected the next key or element, indented like those before", characterAt(data, at.Line, at.Column))
+		message = fmt.Sprintf("found %s, which does not belong here; expected the next key or element, indented like those before",
+			characterAt(data, at.Line, at.Column))
 	case strings.HasPrefix(reason, "unknown anchor"):
 		message = "found a value that starts with *, which is an alias in YAML; expected the value itself, in quotes if it starts so"
 	case strings.HasPrefix(load.ContextMsg, "while scanning a quoted"):

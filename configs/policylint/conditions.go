@@ -45,7 +45,8 @@ func (l *linter) conditions() {
 		}
 		if versions := tools[r.Tool]; len(versions) == 1 {
 			if optional := a.OptionalMembers(versions[0]); len(optional) > 0 {
-				l.row(Optional, r, "%s may be absent, and then the condition fails: %s", "args."+strings.Join(optional, ", args."), onFailure[r.Effect])
+				l.row(Optional, r, "%s may be absent, and then the condition fails: %s",
+					"args."+strings.Join(optional, ", args."), onFailure[r.Effect])
 			}
 		}
 	}
@@ -64,7 +65,8 @@ func (l *linter) past(r policy.Row, reads condition.Reads) {
 	}
 	for _, t := range reads.Terms {
 		if t.Kind == history.Results {
-			l.row(SameAnswer, r, "a model that calls %s and this tool in one answer is refused: results are those from before the answer", t.Tool)
+			l.row(SameAnswer, r, "a model that calls %s and this tool in one answer is refused: results are those from before the answer",
+				t.Tool)
 			return
 		}
 	}
@@ -121,7 +123,8 @@ func (l *linter) labels() {
 		return
 	}
 	for _, tool := range l.tools {
-		if e, _ := l.Tools.Lookup(tool); e.Effect() == actsOnce && !slices.ContainsFunc(bounded, func(r policy.Row) bool { return policy.Covers(r.Tool, tool) }) {
+		if e, _ := l.Tools.Lookup(tool); e.Effect() == actsOnce &&
+			!slices.ContainsFunc(bounded, func(r policy.Row) bool { return policy.Covers(r.Tool, tool) }) {
 			l.add(Untainted, l.PolicyFile, 0, "%s acts once, and no row about it reads the labels of its thread", tool)
 		}
 	}

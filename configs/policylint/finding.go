@@ -43,7 +43,8 @@ const (
 
 // IDs lists all kinds, in the order in which the findings of one line are reported.
 func IDs() []ID {
-	return []ID{Idle, Repeated, NoMembers, Shadowed, Overridden, DenyNothing, AskNothing, NeverTrue, Wide, CommandPart, IdleLimit, DottedDeny, CountsFirst, LabelUnread, LabelUnadded, Constant, Optional, Nobody, IdleAgent, SameAnswer, Untainted}
+	return []ID{Idle, Repeated, NoMembers, Shadowed, Overridden, DenyNothing, AskNothing, NeverTrue, Wide, CommandPart, IdleLimit,
+		DottedDeny, CountsFirst, LabelUnread, LabelUnadded, Constant, Optional, Nobody, IdleAgent, SameAnswer, Untainted}
 }
 
 // byRequest reports whether a kind is reported only when all are asked for.

@@ -36,7 +36,8 @@ func Lint(ctx context.Context, c *configs.Config, all bool) ([]Finding, error) {
 		l.found = slices.DeleteFunc(l.found, func(f Finding) bool { return f.ID.byRequest() })
 	}
 	slices.SortStableFunc(l.found, func(a, b Finding) int {
-		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(slices.Index(IDs(), a.ID), slices.Index(IDs(), b.ID)))
+		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line),
+			cmp.Compare(slices.Index(IDs(), a.ID), slices.Index(IDs(), b.ID)))
 	})
 	return l.found, ctx.Err()
 }

@@ -104,7 +104,8 @@ func (l *linter) limits(used map[string]map[string]bool) {
 			case registered && used[agent] != nil && !used[agent][tool]:
 				add("agents.%s.tools.%s: the agent may never use the tool", agent, tool)
 			case own != nil && of.Tools[tool].Covers(*own):
-				add("agents.%s.tools.%s: %v is no less than the %v of the agent for all tools, which is reached first", agent, tool, of.Tools[tool], *own)
+				add("agents.%s.tools.%s: %v is no less than the %v of the agent for all tools, which is reached first", agent, tool,
+					of.Tools[tool], *own)
 			}
 		}
 	}

@@ -12,7 +12,8 @@ import (
 func keepRestartOnly(s *configs.Settings, from configs.Settings) []string {
 	waiting := keepOld(nil, "", reflect.ValueOf(s).Elem(), reflect.ValueOf(from))
 	// While the old listener stays in use, its allow_any_listener setting stays too.
-	if was := from.Auth.AllowAnyListener; s.Auth.Mode == configs.AuthNone && !netx.IsLoopbackListener(s.Server.Listen) && s.Auth.AllowAnyListener != was {
+	if was := from.Auth.AllowAnyListener; s.Auth.Mode == configs.AuthNone && !netx.IsLoopbackListener(s.Server.Listen) &&
+		s.Auth.AllowAnyListener != was {
 		s.Auth.AllowAnyListener, waiting = was, append(waiting, "auth.allow_any_listener")
 	}
 	return waiting

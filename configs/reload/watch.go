@@ -262,7 +262,8 @@ func (w *Watcher) loadSettled(ctx context.Context) (rested bool, c *configs.Conf
 			return true, c, err
 		}
 		if tries*w.opts.Debounce >= settleTimeout {
-			w.reportFailure(document.Faults{{File: moved, Message: fmt.Sprintf("found changes at every look; expected all files at rest for %v", w.opts.Debounce)}})
+			w.reportFailure(document.Faults{{File: moved,
+				Message: fmt.Sprintf("found changes at every look; expected all files at rest for %v", w.opts.Debounce)}})
 		}
 	}
 }

@@ -61,7 +61,8 @@ func (f *file) read(now time.Time, logger *slog.Logger) (string, error) {
 	case f.present && f.keeps(now):
 		if !f.warned {
 			f.warned = true
-			logger.Warn("a file gives no secret; its last value is used", "cause", err, "until", f.failingSince.Add(keepFor).UTC().Format(time.RFC3339))
+			logger.Warn("a file gives no secret; its last value is used", "cause", err,
+				"until", f.failingSince.Add(keepFor).UTC().Format(time.RFC3339))
 		}
 		return f.value, nil
 	case f.present:

@@ -101,7 +101,8 @@ func (s *Store) command(place string) (*renew.Value[string], error) {
 		},
 		Failed: func(err error, until time.Time) {
 			if !failing.Swap(true) {
-				s.logger.Warn("a secret could not be renewed; its last value is used", "cause", err, "until", until.UTC().Format(time.RFC3339))
+				s.logger.Warn("a secret could not be renewed; its last value is used", "cause", err,
+					"until", until.UTC().Format(time.RFC3339))
 			}
 		},
 	})

@@ -56,7 +56,8 @@ func FromClientFile(name string, data []byte) (Tools, error) {
 			t.Notes = append(t.Notes, "left out: "+value.Fault("the server %q: %v", key.Value, err).Error())
 			t.LeftOut++
 		case taken[c.server.Name]:
-			t.Notes = append(t.Notes, "left out: "+value.Fault("the server %q: its name here, %s, is that of another one", key.Value, c.server.Name).Error())
+			t.Notes = append(t.Notes, "left out: "+value.Fault("the server %q: its name here, %s, is that of another one", key.Value,
+				c.server.Name).Error())
 			t.LeftOut++
 		default:
 			taken[c.server.Name] = true
@@ -243,7 +244,8 @@ func mayBeKey(name string, values []string) bool {
 			return true
 		}
 	}
-	return slices.Contains([]string{"pat", "pw"}, strings.ToLower(name)) || opaque.MatchString(name) || slices.ContainsFunc(values, opaque.MatchString)
+	return slices.Contains([]string{"pat", "pw"}, strings.ToLower(name)) || opaque.MatchString(name) ||
+		slices.ContainsFunc(values, opaque.MatchString)
 }
 
 // opaque is a value of letters and digits that is longer than words are, or begins as keys do.

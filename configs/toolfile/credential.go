@@ -33,7 +33,8 @@ func readCredential(n document.Node, exchanges bool) *tool.Credential {
 		readFields(n, c, exchanges, []string{"in", "token_url", "client_id", "client_secret"}, oauthFields(c)...)
 	case form == tool.InExchange:
 		c.OAuth = &tool.OAuth{}
-		readFields(n, c, exchanges, []string{"in", "grant", "token_url", "client_id", "client_secret"}, append(exchangeFields(c.OAuth), oauthFields(c)...)...)
+		readFields(n, c, exchanges, []string{"in", "grant", "token_url", "client_id", "client_secret"},
+			append(exchangeFields(c.OAuth), oauthFields(c)...)...)
 	default:
 		readFields(n, c, exchanges, []string{"in", "name", "value"}, headerFields(c)...)
 	}
@@ -45,7 +46,8 @@ func readCredential(n document.Node, exchanges bool) *tool.Credential {
 
 // readFields reads a mapping of which some keys must be there.
 func readFields(n document.Node, c *tool.Credential, exchanges bool, required []string, fields ...document.FieldReader) {
-	forms, expected := []string{tool.InHeader, tool.InBasic, tool.InOAuth}, "in: header with name and value, in: basic with user and password, or in: oauth2 with token_url, client_id and client_secret"
+	forms, expected := []string{tool.InHeader, tool.InBasic, tool.InOAuth},
+		"in: header with name and value, in: basic with user and password, or in: oauth2 with token_url, client_id and client_secret"
 	if exchanges {
 		forms = append(forms, tool.InExchange)
 	}
@@ -61,7 +63,8 @@ func readFields(n document.Node, c *tool.Credential, exchanges bool, required []
 // exchangeFields are those of a credential that exchanges the token of the caller, beside those of a client.
 func exchangeFields(o *tool.OAuth) []document.FieldReader {
 	return []document.FieldReader{
-		document.Choice("grant", "how the caller's token is exchanged", &o.Grant, tool.GrantTokenExchange, tool.GrantJWTBearer, tool.GrantEntraOBO),
+		document.Choice("grant", "how the caller's token is exchanged", &o.Grant, tool.GrantTokenExchange, tool.GrantJWTBearer,
+			tool.GrantEntraOBO),
 		document.Choice("subject_type", "what the caller's token is called", &o.SubjectType, "access_token", "id_token", "jwt"),
 		document.Duration("max_age", "how long an issued token is used", &o.MaxAge),
 	}

@@ -85,7 +85,8 @@ func DropCollisions[T any](list []T, nameAndVersion func(T) (name, version strin
 	bare := make([]registry.Tool, len(list))
 	for i, t := range list {
 		name, version := nameAndVersion(t)
-		bare[i] = registry.Tool{Name: name, Version: version, InputSchema: json.RawMessage(`{"type":"object"}`), Run: tool.Run{Type: "client"}}
+		bare[i] = registry.Tool{Name: name, Version: version, InputSchema: json.RawMessage(`{"type":"object"}`),
+			Run: tool.Run{Type: "client"}}
 	}
 	_, err := registry.New(bare)
 	if err == nil {

@@ -104,7 +104,8 @@ func readLabels(n document.Node, into *[]registry.Label) {
 		var label registry.Label
 		if item.IsMapping() {
 			label.Argument = hostArgument
-			if item.Object(document.Fields(&label, document.Field("unless_hosts", func(n document.Node) { readUnlessHosts(n, &label.UnlessHosts) }))...) {
+			if item.Object(document.Fields(&label,
+				document.Field("unless_hosts", func(n document.Node) { readUnlessHosts(n, &label.UnlessHosts) }))...) {
 				item.Requires("found a label without %s; expected label and unless_hosts, or the label alone", "label", "unless_hosts")
 			}
 		} else {
@@ -150,7 +151,8 @@ func readParameters(n document.Node, into *[]tool.Parameter) {
 	n.Members("arguments, each with its place: path, query, header or body", func(key, value document.Node) {
 		p := tool.Parameter{Argument: key.Value}
 		if value.IsMapping() {
-			value.Object(document.Fields(&p, document.Text("in", "a place: path, query, header or body", &p.In).Among(registry.Locations()...))...)
+			value.Object(document.Fields(&p, document.Text("in", "a place: path, query, header or body",
+				&p.In).Among(registry.Locations()...))...)
 		} else {
 			const of = "a place: path, query, header or body"
 			value.Text(of, &p.In)

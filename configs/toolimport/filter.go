@@ -76,7 +76,8 @@ func matchPath(glob, candidate string) bool {
 func checkGlobs(option string, globs []string) error {
 	for _, glob := range globs {
 		if _, err := path.Match(glob, ""); err != nil {
-			return fmt.Errorf("--%s: found %q; expected a pattern, in which * stands for any characters and \\ stands before [", option, glob)
+			return fmt.Errorf("--%s: found %q; expected a pattern, in which * stands for any characters and \\ stands before [", option,
+				glob)
 		}
 	}
 	return nil

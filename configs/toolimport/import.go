@@ -187,7 +187,8 @@ func (t *importedTool) readName(n document.Node) {
 // validate reports whether the registry accepts the tool, once its schemas are cured as those of a tool
 // that a request brings are.
 func (im *importer) validate(t *importedTool) bool {
-	for key, at := range map[string]*json.RawMessage{"input_schema": &t.definition.InputSchema, "output_schema": &t.definition.OutputSchema} {
+	for key, at := range map[string]*json.RawMessage{"input_schema": &t.definition.InputSchema,
+		"output_schema": &t.definition.OutputSchema} {
 		node, ok := t.schemas[key]
 		if !ok {
 			continue
@@ -395,7 +396,8 @@ func (t *importedTool) makeVisible() bool {
 	}
 	for _, p := range t.definition.Run.Parameters {
 		if r, found := wrapper.Hidden(p.Argument + p.Name); found {
-			ok = t.node.Fail("tool %q: found %s in the name of a parameter; expected text in which every character can be seen", t.definition.Name, toolfile.HiddenCharacter(r))
+			ok = t.node.Fail("tool %q: found %s in the name of a parameter; expected text in which every character can be seen",
+				t.definition.Name, toolfile.HiddenCharacter(r))
 		}
 	}
 	return ok

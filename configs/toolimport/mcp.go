@@ -13,7 +13,8 @@ import (
 // Annotations are hints of the server, and have no effect. Where only has patterns of names, the prefix
 // included, no other tools are imported.
 func MCP(file string, data []byte, prefix string, only ...string) (*Result, error) {
-	return importFrom(file, data, sourceFormat{list: []string{"result", "tools"}, read: func(n document.Node, t *importedTool) { t.fromMCP(n, prefix) }}, only)
+	return importFrom(file, data, sourceFormat{list: []string{"result", "tools"},
+		read: func(n document.Node, t *importedTool) { t.fromMCP(n, prefix) }}, only)
 }
 
 // ImportMCPTool translates one tool, which data states, and returns what was added to

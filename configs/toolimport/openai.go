@@ -14,7 +14,8 @@ import (
 // Custom tools are left out: their input is free text. Where only has patterns of names, no other tools
 // are imported.
 func OpenAI(file string, data []byte, only ...string) (*Result, error) {
-	return importFrom(file, data, sourceFormat{list: []string{"tools"}, read: func(n document.Node, t *importedTool) { t.fromOpenAI(n) }}, only)
+	return importFrom(file, data, sourceFormat{list: []string{"tools"}, read: func(n document.Node, t *importedTool) { t.fromOpenAI(n) }},
+		only)
 }
 
 func (t *importedTool) fromOpenAI(n document.Node) {

@@ -41,7 +41,8 @@ func newOpenAPI(root document.Node, r *document.Report, o OpenAPIOptions, budget
 	return &openAPI{
 		root: root, importer: newImporter(r, o.Only), options: o, budget: budget,
 		credentialsOf: map[string][]string{}, given: map[int]bool{}, typesOf: map[*yaml.Node]typeSet{},
-		operations: newFilter("operation", o.Operations, equal), tags: newFilter("tag", o.Tags, equal), paths: newFilter("path", o.Paths, matchPath),
+		operations: newFilter("operation", o.Operations, equal), tags: newFilter("tag", o.Tags, equal),
+		paths: newFilter("path", o.Paths, matchPath),
 	}
 }
 
@@ -65,7 +66,8 @@ func (d *openAPI) translate() (*Result, error) {
 		}
 	}
 	if d.chosen > maxOperations {
-		return nil, fmt.Errorf("%s has %d operations to import; expected at most %d: choose some with --tag, --path, --operation or --only", d.root.File, d.chosen, maxOperations)
+		return nil, fmt.Errorf("%s has %d operations to import; expected at most %d: choose some with --tag, --path, --operation or --only",
+			d.root.File, d.chosen, maxOperations)
 	}
 	if d.chosen == 0 && slices.ContainsFunc(filters, (*filter).active) {
 		return nil, fmt.Errorf("no operation of %s is chosen by all of --operation, --tag, --path and --only together", d.root.File)
@@ -163,7 +165,8 @@ func (d *openAPI) path(key, value document.Node) {
 		name := method.Value
 		switch {
 		case slices.Contains(methods, name):
-			o := &operation{openAPI: d, label: strings.ToUpper(name) + " " + key.Value, method: strings.ToUpper(name), path: key.Value, item: item, node: stated}
+			o := &operation{openAPI: d, label: strings.ToUpper(name) + " " + key.Value, method: strings.ToUpper(name), path: key.Value,
+				item: item, node: stated}
 			if !d.chooses(o) || !chosen {
 				return
 			}
@@ -175,10 +178,12 @@ func (d *openAPI) path(key, value document.Node) {
 				o.read()
 			})
 		case slices.Contains([]string{"options", "trace", "query", "additionalOperations"}, name):
-			fail(method, "%s %s: found a method that no tool is made of; expected get, head, post, put, patch or delete", strings.ToUpper(name), key.Value)
+			fail(method, "%s %s: found a method that no tool is made of; expected get, head, post, put, patch or delete",
+				strings.ToUpper(name), key.Value)
 		case slices.Contains([]string{"summary", "description", "servers", "parameters", "$ref"}, name), strings.HasPrefix(name, "x-"):
 		default:
-			fail(method, "%s: found the unknown key %s; expected a method, summary, description, servers or parameters", key.Value, method.Excerpt())
+			fail(method, "%s: found the unknown key %s; expected a method, summary, description, servers or parameters", key.Value,
+				method.Excerpt())
 		}
 	})
 }
@@ -215,7 +220,8 @@ func (d *openAPI) credentials() {
 		case form.In == tool.InBearer:
 			how = `import with --credential env:NAME, or add to their run: credential: "env:NAME"`
 		case form.In == tool.InHeader:
-			how = fmt.Sprintf(`import with --credential env:NAME, or add to their run: credential: {in: header, name: %s, value: "env:NAME"}`, form.Name)
+			how = fmt.Sprintf(
+				`import with --credential env:NAME, or add to their run: credential: {in: header, name: %s, value: "env:NAME"}`, form.Name)
 		case form.In == tool.InBasic:
 			how = `add to their run: credential: {in: basic, user: USER, password: "env:NAME"}`
 		}

@@ -67,7 +67,8 @@ func (d *openAPI) find(ref document.Node) (target document.Node, pointer, proble
 	}
 	fragment, local := strings.CutPrefix(ref.Value, "#")
 	if !local {
-		return document.Node{}, "", "found the $ref " + ref.Excerpt() + ", which leads to another document; expected a place of this one: nothing is fetched"
+		return document.Node{}, "", "found the $ref " + ref.Excerpt() +
+			", which leads to another document; expected a place of this one: nothing is fetched"
 	}
 	pointer, err := url.PathUnescape(fragment)
 	target, ok := d.root.Resolve(pointer)

@@ -50,7 +50,8 @@ func (o *operation) parameters() {
 	}
 	for _, p := range all {
 		if p.in == "cookie" {
-			o.leaveOut(p.Node, p.required, fmt.Sprintf("found the cookie %q, and no argument is sent as one; expected a query or a header", p.name))
+			o.leaveOut(p.Node, p.required, fmt.Sprintf("found the cookie %q, and no argument is sent as one; expected a query or a header",
+				p.name))
 		}
 	}
 }
@@ -83,7 +84,8 @@ var ignoredHeaders = []string{"accept", "content-type", "authorization"}
 func (o *operation) place(p parameter) {
 	switch {
 	case o.isAPIKey(p.in, p.name):
-		o.reportChange(p.Node, "found the %s parameter %q, which a security scheme names; it was left out: no argument is a credential", p.in, p.name)
+		o.reportChange(p.Node, "found the %s parameter %q, which a security scheme names; it was left out: no argument is a credential",
+			p.in, p.name)
 		return
 	case p.in == "header" && slices.Contains(ignoredHeaders, strings.ToLower(p.name)):
 		o.reportChange(p.Node, "found the header %q, which is no parameter in OpenAPI; it was left out", p.name)
@@ -145,7 +147,8 @@ func (o *operation) list(p parameter, schema document.Node) (list, ok bool) {
 	}
 	kinds, ok := o.kinds(schema, 0)
 	if !ok {
-		o.reportFault(p.Node, "found the %s parameter %q without a type; expected a string, a number, a boolean, or a list of them", p.in, p.name)
+		o.reportFault(p.Node, "found the %s parameter %q without a type; expected a string, a number, a boolean, or a list of them", p.in,
+			p.name)
 		return false, false
 	}
 	if slices.Contains(kinds, "object") {

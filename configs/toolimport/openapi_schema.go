@@ -35,7 +35,8 @@ type referencedSchema struct {
 }
 
 func newSchemaTranslator(o *operation) *schemaTranslator {
-	return &schemaTranslator{operation: o, budget: maxOperation, names: map[string]string{}, used: map[string]bool{}, readOnly: map[string]bool{}}
+	return &schemaTranslator{operation: o, budget: maxOperation, names: map[string]string{}, used: map[string]bool{},
+		readOnly: map[string]bool{}}
 }
 
 // definitions are the schemas that were referred to, each under its name.
@@ -50,7 +51,8 @@ func (s *schemaTranslator) definitions() (all []*yaml.Node) {
 
 // How keywords hold schemas.
 var (
-	holdsOne  = []string{"items", "additionalProperties", "not", "contains", "propertyNames", "if", "then", "else", "unevaluatedItems", "unevaluatedProperties"}
+	holdsOne = []string{"items", "additionalProperties", "not", "contains", "propertyNames", "if", "then", "else", "unevaluatedItems",
+		"unevaluatedProperties"}
 	holdsList = []string{"allOf", "anyOf", "oneOf", "prefixItems"}
 	holdsMap  = []string{"properties", "patternProperties", "dependentSchemas"}
 	// annotations are those that OpenAPI adds, which assert nothing, or which hold what is
@@ -136,7 +138,8 @@ func (s *schemaTranslator) spend(n document.Node) bool {
 
 // copy copies a value unchanged.
 func (s *schemaTranslator) copy(n document.Node) *yaml.Node {
-	c := &yaml.Node{Kind: n.Kind, Tag: n.Tag, Style: n.Style & (yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle), Value: n.Value, Line: n.Line, Column: n.Column}
+	c := &yaml.Node{Kind: n.Kind, Tag: n.Tag, Style: n.Style & (yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle), Value: n.Value,
+		Line: n.Line, Column: n.Column}
 	for _, child := range n.Content {
 		if !s.spend(n) {
 			break

@@ -81,7 +81,8 @@ func (f *Watcher) Differences(name string) []Difference {
 	f.mu.Unlock()
 	all := make([]Difference, 0, len(pairs))
 	for _, p := range pairs {
-		d := Difference{Server: p.server.Name, Version: p.pin.Version, State: p.state, Accepted: acceptedDefinition(p.pin), Changes: []ChangedMember{}}
+		d := Difference{Server: p.server.Name, Version: p.pin.Version, State: p.state, Accepted: acceptedDefinition(p.pin),
+			Changes: []ChangedMember{}}
 		if p.offer != nil {
 			d.compare(p.server, p.pin, *p.offer)
 		}

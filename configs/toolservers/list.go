@@ -66,7 +66,8 @@ func Compare(s lockfile.Server, pins []lockfile.Pin, offers []tool.Definition) [
 		}
 	}
 	for _, o := range offers {
-		r := Row{Server: s.Name, Tool: s.ToolName(o.Name), Version: o.Version, Digest: definitions[versionKey{o.Name, o.Version}], State: StateNew, Description: o.Description}
+		r := Row{Server: s.Name, Tool: s.ToolName(o.Name), Version: o.Version, Digest: definitions[versionKey{o.Name, o.Version}],
+			State: StateNew, Description: o.Description}
 		pin, known := accepted[versionKey{o.Name, o.Version}]
 		switch {
 		case !s.Allows(o.Name):

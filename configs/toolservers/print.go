@@ -119,7 +119,8 @@ func (a Accepter) accept(p *Proposal, digest string) error {
 
 // word is the word of a change as it is printed: of a dry run it says that nothing was changed.
 func (a Accepter) word(change string) string {
-	if would := map[string]string{ChangeAccepted: "would accept", ChangeChanged: "would change", changeForgotten: "would forget"}[change]; a.DryRun && would != "" {
+	if would := map[string]string{ChangeAccepted: "would accept", ChangeChanged: "would change",
+		changeForgotten: "would forget"}[change]; a.DryRun && would != "" {
 		return would
 	}
 	return change
@@ -197,5 +198,6 @@ func PrintList(ctx context.Context, of Discoverer, loaded *configs.Config, serve
 
 // Cells returns the row as a terminal may show it.
 func (r Row) Cells() []string {
-	return []string{r.Server, cli.FirstLine(r.Tool), cli.FirstLine(r.Version), strings.TrimSpace(r.State + " " + cli.FirstLine(r.Why)), cli.FirstLine(r.Description)}
+	return []string{r.Server, cli.FirstLine(r.Tool), cli.FirstLine(r.Version), strings.TrimSpace(r.State + " " + cli.FirstLine(r.Why)),
+		cli.FirstLine(r.Description)}
 }

@@ -126,7 +126,8 @@ func (f *Watcher) Prepare(c *configs.Config) {
 			continue
 		}
 		ctx, stop := context.WithCancel(context.Background())
-		w := &watchedServer{config: s, pins: c.Pins[s.Name], began: time.Now(), polled: make(chan struct{}), wake: make(chan struct{}, 1), stop: stop}
+		w := &watchedServer{config: s, pins: c.Pins[s.Name], began: time.Now(), polled: make(chan struct{}), wake: make(chan struct{}, 1),
+			stop: stop}
 		next = append(next, w)
 		f.workers.Go(func() { f.poll(ctx, w) })
 	}
@@ -296,7 +297,8 @@ func (f *Watcher) applyQuarantine() {
 		}
 		if slices.Sort(changed); !w.starting() && !slices.Equal(changed, w.logged) {
 			if w.logged = changed; len(changed) > 0 {
-				f.logger.Warn("tools quarantined: their server's definitions differ from the accepted ones", "server", w.config.Name, "tools", changed)
+				f.logger.Warn("tools quarantined: their server's definitions differ from the accepted ones", "server", w.config.Name,
+					"tools", changed)
 			} else {
 				f.logger.Info("no tool quarantined: the server's definitions match the accepted ones", "server", w.config.Name)
 			}

@@ -43,7 +43,8 @@ func (*Client) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	}
 	params, err := paramsOf(call)
 	if err != nil {
-		return tool.Result{}, refuse.Failed(fmt.Sprintf("The arguments do not fit the editor's method (%v); correct them and call again.", err))
+		return tool.Result{}, refuse.Failed(fmt.Sprintf("The arguments do not fit the editor's method (%v); correct them and call again.",
+			err))
 	}
 	value, err := ask(delegate.WithCall(ctx, call.ID), client, call.Run.Tool, params)
 	if err != nil {
@@ -115,11 +116,13 @@ func failed(ctx context.Context, call tool.Call, err error) (tool.Result, error)
 	)
 	switch {
 	case errors.As(err, &arguments):
-		return tool.Result{}, refuse.Failed(fmt.Sprintf("The arguments do not fit the editor's method (%v); correct them and call again.", arguments))
+		return tool.Result{}, refuse.Failed(fmt.Sprintf("The arguments do not fit the editor's method (%v); correct them and call again.",
+			arguments))
 	case errors.Is(err, delegate.ErrNotSent):
 		return tool.Result{}, refuse.Unavailable("%w", cause)
 	case errors.As(err, &refused):
-		return tool.Result{Attempts: 1}, refuse.Failed(fmt.Sprintf("The editor did not do this (error %d): %s", refused.Code, refuse.Quote(refused.Message)))
+		return tool.Result{Attempts: 1}, refuse.Failed(fmt.Sprintf("The editor did not do this (error %d): %s", refused.Code,
+			refuse.Quote(refused.Message)))
 	case errors.As(err, &invalid):
 		return tool.Result{Attempts: 1}, refuse.InvalidResult(call, invalid.Error())
 	case !refuse.Retryable(call.Effect):

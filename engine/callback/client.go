@@ -27,7 +27,8 @@ type Client struct {
 // tool can call back. serverURL is the URL of a server by its name; nil knows none. servers
 // lists the servers that are told of closed threads; nil is none. One without a name is a tool
 // that is stated by itself, by the URL of its calls.
-func New(out *outbound.Client, callbackURL func(callID string, until time.Time) (string, error), serverURL func(server string) string, servers func() []tool.Server) *Client {
+func New(out *outbound.Client, callbackURL func(callID string, until time.Time) (string, error), serverURL func(server string) string,
+	servers func() []tool.Server) *Client {
 	return &Client{out, callbackURL, serverURL, servers}
 }
 
@@ -58,7 +59,8 @@ func (c *Client) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, refuse.Unavailable("%s: no address to call back at can be made: %w", call.Tool, err)
 	}
-	sent := invocation{Operation: call.Run.Tool, ID: call.ID, Callback: address, Group: cmp.Or(call.Thread, call.ID), Ancestors: call.Ancestors, User: call.User}
+	sent := invocation{Operation: call.Run.Tool, ID: call.ID, Callback: address, Group: cmp.Or(call.Thread, call.ID),
+		Ancestors: call.Ancestors, User: call.User}
 	body, err := outbound.EncodeWith("arguments", call.Arguments, sent)
 	if err != nil {
 		return tool.Result{}, refuse.Internal("an invocation cannot be encoded")
@@ -93,7 +95,8 @@ func (c *Client) attempt(ctx context.Context, call tool.Call, target *url.URL, b
 	case code == http.StatusOK:
 		return nil, false
 	case code < 300:
-		return outbound.FinalFailure(refuse.Failed(fmt.Sprintf("The tool did not take the call: it answered with HTTP status %d; continue without it.", code)).
+		return outbound.FinalFailure(refuse.Failed(fmt.Sprintf(
+			"The tool did not take the call: it answered with HTTP status %d; continue without it.", code)).
 			WithCause(fmt.Errorf("%s answered with HTTP status %d; expected 200", call.Tool, code))), false
 	case code < 500 && code != http.StatusUnauthorized:
 		// Another attempt of the same call would end alike.

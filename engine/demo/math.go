@@ -66,7 +66,8 @@ type arithmetic struct {
 
 // fail states the position, counted from 1, and never quotes the expression.
 func (r *arithmetic) fail(expected string) *big.Rat {
-	return r.refuse(fmt.Sprintf("The expression cannot be read at byte %d, where %s is expected; correct it and call again.", r.at+1, expected))
+	return r.refuse(fmt.Sprintf("The expression cannot be read at byte %d, where %s is expected; correct it and call again.", r.at+1,
+		expected))
 }
 
 func (r *arithmetic) refuse(message string) *big.Rat {

@@ -180,6 +180,7 @@ func (f *requestBuilder) refuseArgument(p tool.Parameter, why string) {
 
 func (f *requestBuilder) refuse(message string) {
 	if f.refused == nil {
-		f.refused = refuse.Failed(message).WithCause(fmt.Errorf("%s: the arguments do not fit into the request, so nothing was sent", f.call.Tool))
+		f.refused = refuse.Failed(message).WithCause(fmt.Errorf("%s: the arguments do not fit into the request, so nothing was sent",
+			f.call.Tool))
 	}
 }

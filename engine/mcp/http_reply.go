@@ -148,5 +148,6 @@ func serverReply(m *message) []byte {
 	if m.method == wire.MethodPing {
 		return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{}}`, m.id)
 	}
-	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":"this client offers nothing"}}`, m.id, jsonrpc.CodeMethod)
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":"this client offers nothing"}}`, m.id,
+		jsonrpc.CodeMethod)
 }

@@ -108,7 +108,8 @@ func readInputRequired(call tool.Call, members map[string]json.RawMessage) (*too
 	if size > maxInputRequired {
 		return nil, refuse.InvalidResult(call, fmt.Sprintf("it asks for more with more than %d bytes", maxInputRequired))
 	}
-	return requested, refuse.Failed("The tool asks for input before it continues, which only the application that sent this call can give; continue without it.").
+	return requested, refuse.Failed(
+		"The tool asks for input before it continues, which only the application that sent this call can give; continue without it.").
 		WithCause(fmt.Errorf("%s: it asks for input; questions: %d", call.Tool, len(all)))
 }
 

@@ -167,7 +167,8 @@ func (s *session) callRequest(call tool.Call, token, level string) (*request, *r
 	}
 	headers, err := s.headerParams(call)
 	if err != nil {
-		return nil, refuse.Failed("The arguments are too long for this tool; send less in one call.").WithCause(fmt.Errorf("%s: %w", call.Tool, err))
+		return nil, refuse.Failed(
+			"The arguments are too long for this tool; send less in one call.").WithCause(fmt.Errorf("%s: %w", call.Tool, err))
 	}
 	answers, err := encodeAnswers(call)
 	if err != nil {
@@ -182,7 +183,8 @@ func (s *session) callRequest(call tool.Call, token, level string) (*request, *r
 	if level != "" && s.modern && s.http {
 		meta[wire.MetaLevel] = level
 	}
-	q := s.newRequest(wire.MethodCall, meta, slices.Concat([]byte(`"name":`), encodeJSON(call.Run.Tool), []byte(`,"arguments":`), call.Arguments, answers))
+	q := s.newRequest(wire.MethodCall, meta,
+		slices.Concat([]byte(`"name":`), encodeJSON(call.Run.Tool), []byte(`,"arguments":`), call.Arguments, answers))
 	q.limit, q.once, q.token = maxWireBytes(call.Run.MaxResultBytes), !refuse.Retryable(call.Effect), token
 	if s.modern {
 		q.headers[wire.HeaderName] = wire.EncodeHeader(call.Run.Tool)

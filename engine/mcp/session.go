@@ -171,7 +171,8 @@ func (s *session) meta(asks []string) map[string]any {
 
 // newRequest returns the next request. Its parameters are _meta and other members.
 func (s *session) newRequest(method string, meta map[string]any, members []byte) *request {
-	q := &request{id: s.lastID.Add(1), method: method, params: encodeParams(meta, members), limit: maxHandshake, headers: map[string]string{}}
+	q := &request{id: s.lastID.Add(1), method: method, params: encodeParams(meta, members), limit: maxHandshake,
+		headers: map[string]string{}}
 	if s.modern {
 		q.headers[wire.HeaderVersion], q.headers[wire.HeaderMethod] = wire.Revision2026, method
 	}
@@ -192,7 +193,8 @@ func (s *session) do(ctx context.Context, q *request) *reply {
 func (s *session) cancel(id int64, why error) {
 	ctx, stop := context.WithTimeout(s.client.ctx, cancelTimeout)
 	defer stop()
-	_ = s.connection.notify(ctx, &request{method: wire.NoticeCancelled, params: fmt.Appendf(nil, `{"reason":%q,"requestId":%d}`, why.Error(), id)})
+	_ = s.connection.notify(ctx, &request{method: wire.NoticeCancelled,
+		params: fmt.Appendf(nil, `{"reason":%q,"requestId":%d}`, why.Error(), id)})
 }
 
 // ready reports whether a session can be used: it pings a server that may have forgotten a

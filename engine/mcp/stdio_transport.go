@@ -267,7 +267,8 @@ func (l *local) handleOther(line []byte, why error) error {
 		return nil
 	}
 	return &tool.InvalidListError{Err: refuse.Reason(fmt.Sprintf(
-		"%s: its program wrote %s to standard output, which is for messages alone; have it log to standard error", why, l.errors.quote(line)))}
+		"%s: its program wrote %s to standard output, which is for messages alone; have it log to standard error", why,
+		l.errors.quote(line)))}
 }
 
 // handleNotification handles a changed list of tools, or the progress of a call. Logs are

@@ -114,7 +114,8 @@ func readDefinition(item json.RawMessage) (d tool.Definition, id string, err err
 	}
 	for name := range raw {
 		if !slices.Contains(definitionMembers, name) {
-			return d, "", fmt.Errorf("found the member %s; expected no other than %s", parser.Quote(name), strings.Join(definitionMembers, ", "))
+			return d, "", fmt.Errorf("found the member %s; expected no other than %s", parser.Quote(name),
+				strings.Join(definitionMembers, ", "))
 		}
 	}
 	fields := map[string]string{}

@@ -257,7 +257,8 @@ func oxpRefusal(call tool.Call, target *url.URL, code int, came tool.Result) (*o
 	var refused *refusal.Error
 	switch {
 	case code == http.StatusUnprocessableEntity:
-		refused = refuse.Failed("The tool's server did not take the arguments, and did not run the tool. It says: " + value.message + value.parameters)
+		refused = refuse.Failed("The tool's server did not take the arguments, and did not run the tool. It says: " + value.message +
+			value.parameters)
 	case len(value.challenges) > 0:
 		refused = refuse.Failed("The tool's server did not run the tool: a person has to authorize it first. Tell them so; once they have, it can be called again.")
 	case value.dropped:

@@ -182,7 +182,8 @@ func (d *Desk) Confirm(ctx context.Context, principal, id string, b Ballot) (app
 		return a, err
 	}
 	rules, _ := d.kernel().Approvals()
-	v := approval.Vote{By: principal, Yes: b.Yes, Digest: b.Digest, Reason: b.Reason, Remember: b.Remember, Caller: true, Once: !b.Yes && !b.Stands}
+	v := approval.Vote{By: principal, Yes: b.Yes, Digest: b.Digest, Reason: b.Reason, Remember: b.Remember, Caller: true,
+		Once: !b.Yes && !b.Stands}
 	if v.Rules, err = a.MayConfirm(principal, rules); err != nil {
 		return a, refuseVoter(err)
 	}

@@ -82,7 +82,8 @@ func ask[T any](ctx context.Context, d *Desk, question func(context.Context, sto
 }
 
 // Consents implements consent.Reader.
-func (d *Desk) Consents(ctx context.Context, call *approval.Call, digest string, keys []string) ([]approval.Approval, []approval.Grant, error) {
+func (d *Desk) Consents(ctx context.Context, call *approval.Call, digest string,
+	keys []string) ([]approval.Approval, []approval.Grant, error) {
 	type found struct {
 		approvals []approval.Approval
 		grants    []approval.Grant
@@ -131,7 +132,8 @@ func (d *Desk) Open(ctx context.Context, c *gateway.Call) (approval.Approval, er
 
 // refuseStore is the refusal where the store cannot be relied on.
 func refuseStore(err error) *refusal.Error {
-	return refusal.At(refusal.Approval, refusal.StoreUnavailable, "Approvals cannot be read or changed now, and nothing was done. Try again later.").WithCause(err)
+	return refusal.At(refusal.Approval, refusal.StoreUnavailable,
+		"Approvals cannot be read or changed now, and nothing was done. Try again later.").WithCause(err)
 }
 
 func (d *Desk) count(rules []string, code refusal.Code) {

@@ -46,7 +46,8 @@ func (d *Desk) cast(ctx context.Context, a approval.Approval, v approval.Vote) (
 		return a, refusal.New(refusal.BadRequest, "The reason is longer than 500 characters.")
 	}
 	if err := a.MayRemember(v, rules); err != nil {
-		return a, refusal.New(refusal.BadRequest, "The rules of this approval do not let a yes stand for such calls, or not for so long.").WithCause(err)
+		return a, refusal.New(refusal.BadRequest,
+			"The rules of this approval do not let a yes stand for such calls, or not for so long.").WithCause(err)
 	}
 	now := d.deps.Now()
 	if a.Ended.End == "" && a.Ran == "" && a.State(rules, people, now) == approval.Expired {
@@ -132,7 +133,10 @@ func (d *Desk) grant(ctx context.Context, a *approval.Approval) error {
 		if err := d.kernel().Writer().Write(ctx, r); err != nil {
 			return refusal.From(refusal.Approval, err)
 		}
-		if _, err := ask(ctx, d, func(ctx context.Context, s store.Approvals) (struct{}, error) { return struct{}{}, s.AddGrant(ctx, g) }); err != nil {
+		if _, err := ask(ctx, d, func(ctx context.Context, s store.Approvals) (struct{}, error) {
+			return struct{}{},
+				s.AddGrant(ctx, g)
+		}); err != nil {
 			return d.refuseChange(err)
 		}
 		d.count([]string{g.Rule}, audit.Granted)
@@ -238,8 +242,10 @@ func (d *Desk) revokeGrant(ctx context.Context, g *approval.Grant, by string) er
 // event is the record of an act on an approval.
 func (d *Desk) event(a *approval.Approval, by string, code refusal.Code) audit.Record {
 	return audit.Record{
-		Time: d.deps.Now(), Event: audit.Approval, Mode: audit.Call, CallID: a.ID, Principal: by, Agent: a.Agent, Workspace: a.Workspace, Project: a.Project,
-		Thread: a.Thread, Tool: a.Tool, ToolVersion: a.Version, Stage: refusal.Approval, Code: code, ConfigDigest: a.Config, Replica: d.deps.Replica,
+		Time: d.deps.Now(), Event: audit.Approval, Mode: audit.Call, CallID: a.ID, Principal: by, Agent: a.Agent, Workspace: a.Workspace,
+		Project: a.Project,
+		Thread:  a.Thread, Tool: a.Tool, ToolVersion: a.Version, Stage: refusal.Approval, Code: code, ConfigDigest: a.Config,
+		Replica:   d.deps.Replica,
 		Approvals: []string{a.Digest}, Rules: a.Rules, Until: a.Closes(),
 	}
 }

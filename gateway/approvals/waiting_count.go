@@ -68,7 +68,8 @@ func (d *Desk) Measure(ctx context.Context) error {
 			waiting++
 		}
 	}
-	if int(d.waiting.Swap(int64(waiting))) != waiting || found.grants != d.measured.grants || !maps.Equal(found.revisions, d.measured.revisions) {
+	if int(d.waiting.Swap(int64(waiting))) != waiting || found.grants != d.measured.grants ||
+		!maps.Equal(found.revisions, d.measured.revisions) {
 		d.changes.Add(1)
 	}
 	d.voted, d.measured = voted, found

@@ -169,7 +169,8 @@ func (e *Executor) repeatedAnswer(ctx context.Context, call *stored.Call, p Call
 	case "": // it ended without an answer
 		return e.recordDispute(ctx, call, p, refuseNotWaiting(tooLate))
 	}
-	return e.recordDispute(ctx, call, p, refusal.New(refusal.IdempotencyConflict, "This call was answered otherwise before, and that stands."))
+	return e.recordDispute(ctx, call, p,
+		refusal.New(refusal.IdempotencyConflict, "This call was answered otherwise before, and that stands."))
 }
 
 // waitEnded waits for the end of a call that is being taken in here.

@@ -73,7 +73,8 @@ func (e *Executor) CancelSubscription(ctx context.Context, by tool.Call, id stri
 	switch {
 	case err != nil && !errors.Is(err, store.ErrNotFound):
 		return stored.RefuseUnknown(ctx, err)
-	case err != nil, call.Scope != caller.Scope, by.Thread == "", call.Group() != by.Thread, call.Step != store.Ended, !call.Meta.Subscribed:
+	case err != nil, call.Scope != caller.Scope, by.Thread == "", call.Group() != by.Thread, call.Step != store.Ended,
+		!call.Meta.Subscribed:
 		return refuseNoSubscription()
 	}
 	switch err := e.unsubscribe(context.WithoutCancel(ctx), call, stored.Metadata{}); {

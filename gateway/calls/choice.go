@@ -65,10 +65,12 @@ func (e *Executor) saveChoice(ctx context.Context, p CallbackMessage, request Ch
 		}
 		meta := call.Meta
 		if meta.Choice != nil {
-			meta.EarlierChoices = append(slices.Clone(meta.EarlierChoices), stored.EarlierChoice{ID: meta.Choice.Choice.ID, Selected: stored.Replaced})
+			meta.EarlierChoices = append(slices.Clone(meta.EarlierChoices),
+				stored.EarlierChoice{ID: meta.Choice.Choice.ID, Selected: stored.Replaced})
 		}
 		if meta.Choice = &request; len(meta.EarlierChoices) >= maxChoices {
-			return refusal.New(refusal.BadRequest, fmt.Sprintf("This call has asked %d times, which is the most. Answer the call.", maxChoices))
+			return refusal.New(refusal.BadRequest,
+				fmt.Sprintf("This call has asked %d times, which is the most. Answer the call.", maxChoices))
 		}
 		if again, err := e.noteMetadata(ctx, call, meta); !again {
 			return err
@@ -88,7 +90,10 @@ func (e *Executor) admitChoice(ctx context.Context, call *stored.Call, request C
 	}
 	var choice Choice
 	err := safe.Do(func() error {
-		left, ok, err := request.Choice.Edit(func(text string) (string, error) { return e.executions.Restore(call).Hooks().Early().Text(ctx, text) })
+		left, ok, err := request.Choice.Edit(func(text string) (string,
+			error) {
+			return e.executions.Restore(call).Hooks().Early().Text(ctx, text)
+		})
 		if choice = left; err == nil && !ok {
 			err = refusal.New(refusal.HookDenied, "A hook leaves nothing of this choice that can be shown.")
 		}
@@ -151,7 +156,8 @@ func (e *Executor) respond(call *stored.Call, selected int) error {
 		err = safe.Do(func() error { return e.responder.Respond(ctx, task, call.Meta.Choice.ResponseURL, selected) })
 	}
 	if err != nil {
-		return refusal.New(refusal.ToolUnavailable, "The tool did not accept what was chosen, and it is not sent again. The tool may ask once more.").WithCause(err)
+		return refusal.New(refusal.ToolUnavailable,
+			"The tool did not accept what was chosen, and it is not sent again. The tool may ask once more.").WithCause(err)
 	}
 	return nil
 }

@@ -87,14 +87,16 @@ func New(config *gateway.Config, deps Deps) (*Executor, error) {
 	}
 	e := &Executor{
 		calls: stored.In(deps.Store), now: deps.Now, replica: deps.Replica,
-		handOvers: make(slots, maxHandedOver), given: ring.New[gateway.GivenKey, gateway.Given](maxGiven), cancelSlots: make(chan struct{}, maxCancels),
+		handOvers: make(slots, maxHandedOver), given: ring.New[gateway.GivenKey, gateway.Given](maxGiven),
+		cancelSlots: make(chan struct{}, maxCancels),
 	}
 	e.canceller, _ = deps.Engine.(Canceller)
 	e.closer, _ = deps.Engine.(ThreadCloser)
 	e.authorizer, _ = deps.Engine.(Authorizer)
 	e.responder, _ = deps.Engine.(Responder)
 	deps.Questions = e.calls
-	e.approvals = approvals.New(func() approvals.Kernel { return e.Kernel }, approvals.Deps{Store: deps.Approvals, Observer: deps.ApprovalObserver, Now: deps.Now, Replica: deps.Replica})
+	e.approvals = approvals.New(func() approvals.Kernel { return e.Kernel },
+		approvals.Deps{Store: deps.Approvals, Observer: deps.ApprovalObserver, Now: deps.Now, Replica: deps.Replica})
 	if deps.Approvals != nil {
 		deps.Consents = e.approvals
 	}
@@ -104,7 +106,8 @@ func New(config *gateway.Config, deps Deps) (*Executor, error) {
 	}
 	e.Kernel, e.door, e.journal = k, door, k.Writer()
 	e.executions = execution.New(execution.Deps{
-		Kernel: k, Door: door, Engine: deps.Engine, IdleWorkers: deps.IdleWorkers, Calls: e.calls, Approvals: e.approvals, Observer: deps.Observer, Now: deps.Now, Node: deps.Node,
+		Kernel: k, Door: door, Engine: deps.Engine, IdleWorkers: deps.IdleWorkers, Calls: e.calls, Approvals: e.approvals,
+		Observer: deps.Observer, Now: deps.Now, Node: deps.Node,
 	})
 	return e, nil
 }

@@ -138,7 +138,8 @@ func storedOutcome(call *stored.Call) (audit.Outcome, refusal.Stage, refusal.Cod
 	switch {
 	case refused == nil:
 		return audit.Result, "", ""
-	case !call.Until.IsZero() && !call.Ended.Before(call.Until) && (refused.Code == refusal.ToolTimeout || refused.Code == refusal.OutcomeUnknown):
+	case !call.Until.IsZero() && !call.Ended.Before(call.Until) &&
+		(refused.Code == refusal.ToolTimeout || refused.Code == refusal.OutcomeUnknown):
 		return audit.Expired, refused.Stage, refused.Code
 	}
 	return execution.AuditOutcome(refused.Code), refused.Stage, refused.Code
@@ -185,7 +186,8 @@ func (t *Reconciler) endUnknown(c *execution.Call) {
 }
 
 func refuseLost() error {
-	return refusal.New(refusal.OutcomeUnknown, "Callgate ended while the tool ran. Whether it acted is not known; do not send the call again without finding out.")
+	return refusal.New(refusal.OutcomeUnknown,
+		"Callgate ended while the tool ran. Whether it acted is not known; do not send the call again without finding out.")
 }
 
 // redispatch dispatches a call again.

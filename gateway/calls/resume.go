@@ -63,7 +63,8 @@ func (e *Executor) takeUp(ctx context.Context, admission *gateway.Admission, id 
 		case state != approval.Approved:
 			return e.outcomeOfApproval(&a, consent.RefuseEnded(&a, state)), nil
 		case a.AnswersDigest != "":
-			return Outcome{}, refusal.New(refusal.ApprovalConflict, "This call answers questions, and the answers are not kept. It is approved: send the same call again.")
+			return Outcome{}, refusal.New(refusal.ApprovalConflict,
+				"This call answers questions, and the answers are not kept. It is approved: send the same call again.")
 		}
 		input := gateway.Input{Native: &gateway.NativeCall{Name: a.Tool, Version: a.Version, Arguments: a.Arguments}}
 		o := e.handle(ctx, admission.TakeUp(&a).Open(ctx, gateway.ModeCall, input), "", Wait{})

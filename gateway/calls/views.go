@@ -23,7 +23,10 @@ func (e *Executor) PutView(ctx context.Context, p CallbackMessage, view events.V
 			return refuseNotWaiting(tooLate)
 		}
 		// A view that hooks would redact is not shown at all: a program draws it.
-		if err := safe.Do(func() error { return e.executions.Restore(call).Hooks().Early().Beside(ctx, view.Type, view.Content) }); err != nil {
+		if err := safe.Do(func() error {
+			return e.executions.Restore(call).Hooks().Early().Beside(ctx, view.Type,
+				view.Content)
+		}); err != nil {
 			return err
 		}
 		if !e.views.Put(call.Feed(), view, e.now()) {

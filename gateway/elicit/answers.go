@@ -47,14 +47,16 @@ func ReadAnswers(request *tool.InputRequired, answers map[string]json.RawMessage
 		}
 		raw, has := answers[q.Name]
 		if !has {
-			violations = append(violations, refusal.Violation{Code: refusal.MissingArgument, Path: answerPointer(q.Name), Offset: -1, Message: fmt.Sprintf(
-				"The answer to %s is missing. Send the call again with it.", parser.Quote(q.Name))})
+			violations = append(violations, refusal.Violation{Code: refusal.MissingArgument, Path: answerPointer(q.Name), Offset: -1,
+				Message: fmt.Sprintf(
+					"The answer to %s is missing. Send the call again with it.", parser.Quote(q.Name))})
 			continue
 		}
 		answer, faults := question.Validate(raw)
 		for _, f := range faults {
 			violations = append(violations, refusal.Violation{
-				Code: f.Code, Path: answerPointer(q.Name, f.Path...), Offset: -1, Message: fmt.Sprintf("In the answer to %s: %s", parser.Quote(q.Name), f.Message),
+				Code: f.Code, Path: answerPointer(q.Name, f.Path...), Offset: -1,
+				Message: fmt.Sprintf("In the answer to %s: %s", parser.Quote(q.Name), f.Message),
 			})
 		}
 		for i, path := range answer.Paths {
@@ -99,8 +101,9 @@ func (a *Answers) Outside(bounds boundary.Lists, most int) (violations []refusal
 		if !errors.As(err, &outside) {
 			return nil, err
 		}
-		violations = append(violations, refusal.Violation{Code: refusal.BoundaryViolation, Path: f.pointer, Offset: -1, Message: fmt.Sprintf(
-			"The answer to %s names what is outside this project. %s", parser.Quote(f.question), outside.Reason)})
+		violations = append(violations, refusal.Violation{Code: refusal.BoundaryViolation, Path: f.pointer, Offset: -1,
+			Message: fmt.Sprintf(
+				"The answer to %s names what is outside this project. %s", parser.Quote(f.question), outside.Reason)})
 	}
 	return violations, nil
 }

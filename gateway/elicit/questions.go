@@ -83,7 +83,8 @@ func CheckQuestions(output tool.Result, err error, kinds []string, name string) 
 	read, unusable := ReadQuestions(questions, kinds)
 	if unusable != nil {
 		return output, refusal.New(refusal.ToolFailed, fmt.Sprintf(
-			"%s asked for something that cannot be passed on, so it got no answer. Use another tool, or say what you cannot do.", name)).WithCause(unusable)
+			"%s asked for something that cannot be passed on, so it got no answer. Use another tool, or say what you cannot do.",
+			name)).WithCause(unusable)
 	}
 	output.InputRequired = read
 	return output, err

@@ -85,7 +85,8 @@ func (q Question) validateForm(m members) (object, []Fault) {
 	content, has := m["content"]
 	at := []string{"content"}
 	if !has {
-		return nil, append(faults, Fault{refusal.MissingArgument, at, pathName(at) + " is missing. An accepted form requires it: an object with the fields of the form."})
+		return nil, append(faults, Fault{refusal.MissingArgument, at,
+			pathName(at) + " is missing. An accepted form requires it: an object with the fields of the form."})
 	}
 	fields, wrong := asObject(content, at)
 	if faults = append(faults, wrong...); wrong != nil {
@@ -127,7 +128,8 @@ func validateSampling(m members) (object, []Fault) {
 		faults = append(faults, wrong...)
 	} else {
 		at := []string{"content"}
-		faults = append(faults, Fault{refusal.MissingArgument, at, pathName(at) + " is missing. This answer requires it: a text, an image or a sound, or a list of them."})
+		faults = append(faults, Fault{refusal.MissingArgument, at,
+			pathName(at) + " is missing. This answer requires it: a text, an image or a sound, or a list of them."})
 	}
 	sent := object{{"role", role}, {"content", content}, {"model", model}}
 	if _, has := m["stopReason"]; has {
@@ -146,7 +148,8 @@ func validateRoots(m members) (sent object, paths []string, faults []Fault) {
 	list, ok := value.([]any)
 	switch {
 	case !has:
-		return nil, nil, append(faults, Fault{refusal.MissingArgument, at, pathName(at) + " is missing. This answer requires it: a list of folders."})
+		return nil, nil, append(faults, Fault{refusal.MissingArgument, at,
+			pathName(at) + " is missing. This answer requires it: a list of folders."})
 	case !ok:
 		return nil, nil, append(faults, Fault{refusal.WrongType, at, pathName(at) + " must be an array."})
 	case len(list) > maxRoots:
@@ -178,7 +181,8 @@ func validateRoot(value any, path []string) (sent object, folder string, faults 
 		return sent, folder, faults
 	}
 	if wrong == nil {
-		faults = append(faults, invalid("must be a plain file:// URI of an absolute path, without a host, a query or a fragment", append(slices.Clone(path), "uri")...))
+		faults = append(faults, invalid("must be a plain file:// URI of an absolute path, without a host, a query or a fragment",
+			append(slices.Clone(path), "uri")...))
 	}
 	return nil, "", faults
 }

@@ -136,7 +136,8 @@ func (m members) unexpected(path []string, allowed ...string) (faults []Fault) {
 			continue
 		}
 		if !slices.Contains(allowed, found) {
-			faults = append(faults, Fault{refusal.UnexpectedArgument, at, pathName(at) + " is not part of this answer. Send the answer again without it."})
+			faults = append(faults, Fault{refusal.UnexpectedArgument, at,
+				pathName(at) + " is not part of this answer. Send the answer again without it."})
 		}
 	}
 	return faults

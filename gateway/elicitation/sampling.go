@@ -23,7 +23,8 @@ var errSampling = errors.New("a question for the caller's model is not of its fo
 // readSampling reads the parameters of a question for the caller's model. The server's
 // tools, and context of other servers, are not offered to it.
 func readSampling(m members) (object, error) {
-	if err := m.checkNames("messages", "maxTokens", "includeContext", "metadata", "modelPreferences", "stopSequences", "systemPrompt", "temperature"); err != nil {
+	if err := m.checkNames("messages", "maxTokens", "includeContext", "metadata", "modelPreferences", "stopSequences", "systemPrompt",
+		"temperature"); err != nil {
 		return nil, err
 	}
 	display, err := readMessages(m)
@@ -48,7 +49,8 @@ func readSampling(m members) (object, error) {
 	} else if has {
 		display.add("temperature", heat.literal)
 	}
-	if stops, has, err := m.texts("stopSequences"); err != nil || len(stops) > maxTexts || slices.ContainsFunc(stops, func(s string) bool { return s == "" || !isPlain(s) }) {
+	if stops, has, err := m.texts("stopSequences"); err != nil || len(stops) > maxTexts ||
+		slices.ContainsFunc(stops, func(s string) bool { return s == "" || !isPlain(s) }) {
 		return nil, errSampling
 	} else if has {
 		display.add("stopSequences", append([]string{}, stops...))

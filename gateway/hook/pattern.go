@@ -37,7 +37,8 @@ func NewPattern(name, expr string) (*Pattern, error) {
 	case err != nil:
 		return nil, fmt.Errorf("found an expression that cannot be compiled: %w", err)
 	case pieces.CanBeEmpty():
-		return nil, errors.New("found an expression that matches the empty text; expected one that does not, since it would match everywhere")
+		return nil, errors.New(
+			"found an expression that matches the empty text; expected one that does not, since it would match everywhere")
 	}
 	return &Pattern{Name: name, expr: compiled, pieces: pieces}, nil
 }
@@ -75,7 +76,8 @@ var builtin = []*Pattern{
 	// A key whose end is missing is taken to the end of the text.
 	secret("private-key", `(?s)-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\z)`, "PRIVATE KEY"),
 	secret("aws-access-key", `(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}`, "AKIA", "ASIA", "ABIA", "ACCA"),
-	secret("github-token", `gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{22,}`, "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
+	secret("github-token", `gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{22,}`, "ghp_", "gho_", "ghu_", "ghs_", "ghr_",
+		"github_pat_"),
 	secret("gitlab-token", `(?:glpat|gldt|glrt|glcbt|glptt|glft|glsoat|glagent|gloas)-[A-Za-z0-9_.-]{20,}`, "gl"),
 	secret("slack-token", `xox[abeoprs]-[A-Za-z0-9-]{10,}|xapp-[0-9]-[A-Za-z0-9-]{10,}|hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9/_-]{20,}`, "xox", "xapp-", "hooks.slack.com"),
 	secret("stripe-key", `(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{16,}`, "sk_live_", "sk_test_", "rk_live_", "rk_test_"),

@@ -121,5 +121,6 @@ func refuseBrought(d *hook.Denial, at hook.Point, tool string) *refusal.Error {
 	case hook.Result:
 		what = "a result of the tool " + parser.Quote(tool)
 	}
-	return refuseByHook(refusal.Request, d, fmt.Sprintf("The hook %s of this gateway does not let %s in this request pass to the model: %s.", d.Hook, what, d.Reason))
+	return refuseByHook(refusal.Request, d,
+		fmt.Sprintf("The hook %s of this gateway does not let %s in this request pass to the model: %s.", d.Hook, what, d.Reason))
 }

@@ -129,7 +129,8 @@ func (r *Results) Beside(ctx context.Context, values ...any) error {
 	}
 	left, err := r.value(ctx, encoded)
 	if err == nil && string(left) != string(encoded) {
-		err = refusal.At(refusal.Wrap, refusal.HookDenied, fmt.Sprintf("%s asked for something that a hook of this gateway does not let pass. Use another tool, or say what you cannot do.", r.Tool))
+		err = refusal.At(refusal.Wrap, refusal.HookDenied, fmt.Sprintf(
+			"%s asked for something that a hook of this gateway does not let pass. Use another tool, or say what you cannot do.", r.Tool))
 	}
 	return err
 }
@@ -143,8 +144,9 @@ func (r *Results) value(ctx context.Context, value []byte) ([]byte, error) {
 		return o.Value, nil
 	}
 	r.note(o.Denied.Hook)
-	return nil, refuseByHook(refusal.Wrap, o.Denied, fmt.Sprintf("%s answered, and the hook %s of this gateway does not let the answer pass: %s. %s",
-		r.Tool, o.Denied.Hook, o.Denied.Reason, r.without()))
+	return nil, refuseByHook(refusal.Wrap, o.Denied,
+		fmt.Sprintf("%s answered, and the hook %s of this gateway does not let the answer pass: %s. %s",
+			r.Tool, o.Denied.Hook, o.Denied.Reason, r.without()))
 }
 
 // without is what a model can do without the result of its call.

@@ -54,7 +54,8 @@ func RefuseArguments(d *hook.Denial) error {
 
 // RefuseText refuses what a model says.
 func RefuseText(d *hook.Denial) *refusal.Error {
-	message := fmt.Sprintf("The hook %s of this gateway does not let this text pass: %s. Answer without what must not be in it.", d.Hook, d.Reason)
+	message := fmt.Sprintf("The hook %s of this gateway does not let this text pass: %s. Answer without what must not be in it.", d.Hook,
+		d.Reason)
 	if d.Failed {
 		message = fmt.Sprintf("The hook %s of this gateway could not be asked about this text, so it was not passed on. Retry later; changing the text will not help.", d.Hook)
 	}

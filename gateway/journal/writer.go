@@ -69,7 +69,8 @@ func (w *Writer) append(ctx context.Context, r audit.Record) (err error) {
 // Outcome records an outcome. Where the log fails, it is tried again in the background until
 // it succeeds. Deferred outcomes are written there at once, unless
 // maxDeferred already are: a log that is slower than the calls, or that takes the outcomes
-// of many lost calls at a start, is waited for. So it is for the turn of a thread, which a start knows by its record alone. done, where it is not nil, is called once the outcome is durable.
+// of many lost calls at a start, is waited for. So it is for the turn of a thread, which a start knows by its record alone. done, where it
+// is not nil, is called once the outcome is durable.
 func (w *Writer) Outcome(r audit.Record, done func()) {
 	if done == nil {
 		done = func() {}

@@ -41,7 +41,8 @@ func NeedsOperator() *refusal.Error {
 
 // UnknownVersion refuses a version that a tool does not have.
 func UnknownVersion(tool, version string) error {
-	message := fmt.Sprintf("There is no version %s of %s. Use a version that you were given, or name none.", parser.Quote(version), parser.Quote(tool))
+	message := fmt.Sprintf("There is no version %s of %s. Use a version that you were given, or name none.", parser.Quote(version),
+		parser.Quote(tool))
 	refused := refusal.New(refusal.UnknownTool, message)
 	refused.Violations = []refusal.Violation{{Code: refusal.UnknownTool, Path: "/tool/name", Offset: -1, Message: message}}
 	return refused
@@ -77,7 +78,8 @@ func ByCounts(tool string, caller bool) error {
 		why = "you have had what you may have for now"
 	}
 	return refusal.New(refusal.PermissionDenied, fmt.Sprintf(
-		"You may use %s here, but not once more like this: %s. Sending it again will not change that; say what you could not do.", tool, why))
+		"You may use %s here, but not once more like this: %s. Sending it again will not change that; say what you could not do.", tool,
+		why))
 }
 
 // ByResults refuses a call that others must come before. needed is the tool of those, where it can be said, and members are
@@ -92,7 +94,8 @@ func ByResults(tool, needed string, members []string) error {
 		same = ", for the same " + strings.Join(members, " and ")
 	}
 	return refusal.New(refusal.PermissionDenied, fmt.Sprintf(
-		"%s needs an earlier result of %s in this thread%s. Send that call first, alone, and this one when it has answered.", tool, needed, same))
+		"%s needs an earlier result of %s in this thread%s. Send that call first, alone, and this one when it has answered.", tool, needed,
+		same))
 }
 
 // ThreadRequired refuses a call in no thread, of a tool that uses threads.
@@ -102,12 +105,14 @@ func ThreadRequired(tool string) *refusal.Error {
 
 // ThreadClosed refuses a call in a thread that was closed.
 func ThreadClosed() error {
-	return refusal.New(refusal.ThreadClosed, "This thread was closed, and this tool cannot be used in it any more. Only the application can begin another one.")
+	return refusal.New(refusal.ThreadClosed,
+		"This thread was closed, and this tool cannot be used in it any more. Only the application can begin another one.")
 }
 
 // ThreadsFull refuses a new thread where no more can be kept.
 func ThreadsFull(cause error) error {
-	refused := refusal.New(refusal.ThreadsFull, "Too many threads are kept for this caller, so that no new one can begin. Nothing was executed; try again later.").WithCause(cause)
+	refused := refusal.New(refusal.ThreadsFull,
+		"Too many threads are kept for this caller, so that no new one can begin. Nothing was executed; try again later.").WithCause(cause)
 	refused.RetryAfterMS = time.Minute.Milliseconds()
 	return refused
 }
@@ -160,7 +165,8 @@ func Stopped() *refusal.Error {
 
 // StopsUnknown refuses everything while it is not known what operators have stopped.
 func StopsUnknown() error {
-	return refusal.At(refusal.Permission, refusal.StoreUnavailable, "It could not be found out whether this was stopped, so nothing was executed. Retry later; changing the call will not help.")
+	return refusal.At(refusal.Permission, refusal.StoreUnavailable,
+		"It could not be found out whether this was stopped, so nothing was executed. Retry later; changing the call will not help.")
 }
 
 // startingPause is when a call is worth sending again whose tool's server is starting.
@@ -176,7 +182,8 @@ func Starting(tool string) error {
 
 // UnreadQuestions refuses answers whose questions cannot be read.
 func UnreadQuestions(cause error) error {
-	return refusal.New(refusal.StoreUnavailable, "What was asked cannot be looked up now, so nothing was executed. Send the answers again later.").WithCause(cause)
+	return refusal.New(refusal.StoreUnavailable,
+		"What was asked cannot be looked up now, so nothing was executed. Send the answers again later.").WithCause(cause)
 }
 
 // Unlimited is the message where there is no limiter.
@@ -192,14 +199,16 @@ func Unrecorded(cause error) *refusal.Error {
 
 // Unsaved refuses a call that the store did not take.
 func Unsaved(ctx context.Context, cause error) error {
-	refused := refusal.New(refusal.StoreUnavailable, "The call could not be saved and was not executed. Retry later; changing the call will not help.")
+	refused := refusal.New(refusal.StoreUnavailable,
+		"The call could not be saved and was not executed. Retry later; changing the call will not help.")
 	return refusal.AsCanceled(ctx, refusal.Execute, refused.WithCause(cause))
 }
 
 // Timeout is the answer for a tool that did not answer: what acts once may have acted.
 func Timeout(tool, effect string) error {
 	if effect == "once" {
-		return refusal.New(refusal.OutcomeUnknown, fmt.Sprintf("%s did not answer in time. Whether it acted is not known; do not send the call again without finding out.", tool))
+		return refusal.New(refusal.OutcomeUnknown,
+			fmt.Sprintf("%s did not answer in time. Whether it acted is not known; do not send the call again without finding out.", tool))
 	}
 	return refusal.New(refusal.ToolTimeout, fmt.Sprintf("%s did not answer in time.", tool))
 }

@@ -18,7 +18,8 @@ func (s *Server) newEndpoint(r Route, path string) *endpoint {
 	}
 	e := &endpoint{
 		Route: r, server: s, path: path, known: known, single: single,
-		log: s.options.RequestLog.With("method", r.Method, "route", path).Handler(), errorLog: s.options.Log.With("method", r.Method, "route", path).Handler(),
+		log:      s.options.RequestLog.With("method", r.Method, "route", path).Handler(),
+		errorLog: s.options.Log.With("method", r.Method, "route", path).Handler(),
 	}
 	e.begin, e.end = s.options.Metrics.Route(path)
 	return e
@@ -80,7 +81,8 @@ func (e *endpoint) receive(c *gin.Context, w *responseWriter) *refusal.Error {
 		limit = e.MaxBody()
 	}
 	refused := e.readHead(c, w, limit)
-	if refused != nil && c.Request.ContentLength != 0 && (refused.Code == refusal.Unauthenticated || refused.Code == refusal.RequestTooLarge) {
+	if refused != nil && c.Request.ContentLength != 0 &&
+		(refused.Code == refusal.Unauthenticated || refused.Code == refusal.RequestTooLarge) {
 		w.setHeader("Connection", "close") // else net/http would read some of the body before it answers
 	}
 	if refused == nil && e.MaxBody != nil {

@@ -154,7 +154,8 @@ func (s *Server) logSuppressed(now time.Time, last bool) {
 // otherMethod stands for every method that is not of methods: it is the caller's own word.
 const otherMethod = "other"
 
-var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodHead, http.MethodOptions, http.MethodPatch}
+var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodHead, http.MethodOptions,
+	http.MethodPatch}
 
 // methodName names a method in the log.
 func methodName(m string) string {

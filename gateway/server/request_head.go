@@ -42,7 +42,8 @@ const (
 
 // headers are those of Callgate that mean something on a route.
 func headers(r Route) []string {
-	return slices.Concat([]string{HeaderAgent, HeaderWorkspace, HeaderProject}, r.ExtraHeaders, []string{HeaderID, HeaderThread, HeaderAncestors, HeaderUser})
+	return slices.Concat([]string{HeaderAgent, HeaderWorkspace, HeaderProject}, r.ExtraHeaders,
+		[]string{HeaderID, HeaderThread, HeaderAncestors, HeaderUser})
 }
 
 // MaxValueBytes bounds the value of a header of Callgate, and of the member of a body that may
@@ -111,7 +112,8 @@ func (e *endpoint) credential(r *http.Request) (string, *refusal.Error) {
 	case key == "":
 		return "", refusal.New(refusal.Unauthenticated, "The header x-api-key must be one credential.")
 	case bearer != "" && key != bearer:
-		return "", refusal.New(refusal.Unauthenticated, "The headers x-api-key and Authorization hold different credentials; send one, or the same in both.")
+		return "", refusal.New(refusal.Unauthenticated,
+			"The headers x-api-key and Authorization hold different credentials; send one, or the same in both.")
 	}
 	return key, nil
 }
@@ -145,7 +147,8 @@ func (e *endpoint) checkHeaders(r *http.Request) *refusal.Error {
 		if name != hyphened && hyphened == HeaderKey {
 			return bad("There is a header %s; expected %s.", name, HeaderKey)
 		}
-		if strings.HasPrefix(hyphened, headerPrefix) && name != HeaderCallID && name != HeaderRunID && name != HeaderToolsReplaced && name != HeaderToolsLeftOut && !slices.Contains(e.known, name) {
+		if strings.HasPrefix(hyphened, headerPrefix) && name != HeaderCallID && name != HeaderRunID && name != HeaderToolsReplaced &&
+			name != HeaderToolsLeftOut && !slices.Contains(e.known, name) {
 			return bad("There is a header %s... that means nothing here; expected one of %s.", headerPrefix, strings.Join(e.known, ", "))
 		}
 	}

@@ -140,5 +140,6 @@ type PoolUse struct {
 // Pools returns how much of each bound of requests is taken: slots, and the bytes of bodies.
 func (s *Server) Pools() []PoolUse {
 	of := func(name string, q *Quota) PoolUse { return PoolUse{name, q.limit, q.used()} }
-	return []PoolUse{of("calls", s.pools.calls), of("reserved", s.pools.reserved), of("streams", s.pools.streams), of("body_bytes", s.bodyBytes)}
+	return []PoolUse{of("calls", s.pools.calls), of("reserved", s.pools.reserved), of("streams", s.pools.streams),
+		of("body_bytes", s.bodyBytes)}
 }

@@ -42,14 +42,16 @@ func (d *Desk) Stop(ctx context.Context, s store.Stop) (Act, error) {
 		return Act{}, err
 	}
 	if len(d.Active()) >= store.MaxActiveStops {
-		return Act{}, refusal.New(refusal.Overloaded, fmt.Sprintf("%d stops are in force, and there may be no more. Resume some, or stop more with one.", store.MaxActiveStops))
+		return Act{}, refusal.New(refusal.Overloaded,
+			fmt.Sprintf("%d stops are in force, and there may be no more. Resume some, or stop more with one.", store.MaxActiveStops))
 	}
 	s.ID, s.Since = "stop_"+rand.Text()[:idLetters], now
 	d.merge([]store.Stop{s})
 	d.o.Log.Warn("an operator has stopped calls", "stop", s.ID, "covers", s.String(), "by", s.By)
 	act := Act{Stop: s}
 	if err := d.save(); err != nil {
-		act.Problems = append(act.Problems, "It is in force and is not on the disk yet, so a restart may forget it: the log of the gateway says why.")
+		act.Problems = append(act.Problems,
+			"It is in force and is not on the disk yet, so a restart may forget it: the log of the gateway says why.")
 	}
 	unshared := d.share(ctx)
 	w, r := d.o.Kernel.Writer(), d.record(&s, s.By, audit.Stopped)
@@ -97,7 +99,8 @@ func check(s *store.Stop, now time.Time) error {
 	}
 	switch n := utf8.RuneCountInString(s.Reason); {
 	case n == 0 || n > audit.MaxReason || !utf8.ValidString(s.Reason):
-		return refusal.New(refusal.BadRequest, fmt.Sprintf("The reason is for the next operator, and has 1 to %d characters.", audit.MaxReason))
+		return refusal.New(refusal.BadRequest,
+			fmt.Sprintf("The reason is for the next operator, and has 1 to %d characters.", audit.MaxReason))
 	case s.Project != "" && s.Workspace == "":
 		return refusal.New(refusal.BadRequest, "A project is named together with its workspace.")
 	case !s.Active(now):

@@ -191,7 +191,8 @@ func (d *Desk) save(more ...store.Stop) error {
 	if unsaved := err != nil; unsaved != d.unsaved {
 		d.unsaved = unsaved
 		if unsaved {
-			d.o.Log.Error("stops cannot be kept; they are in force, and a restart may forget them", "file", d.o.File.Path, "cause", err.Error())
+			d.o.Log.Error("stops cannot be kept; they are in force, and a restart may forget them", "file", d.o.File.Path,
+				"cause", err.Error())
 		} else {
 			d.o.Log.Info("stops are kept again", "file", d.o.File.Path)
 		}

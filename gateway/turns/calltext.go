@@ -50,7 +50,8 @@ func (r *Run) SystemPrompt() (string, error) {
 	}
 	b.WriteString(strings.NewReplacer(promptCall, r.callStart(), "{text}", text).Replace(promptForm))
 	if r.StatesAgent() {
-		b.WriteString("\nEvery call says which agent it is for. You act for the agent " + string(rawjson.Quote(r.Admission.Subject().Agent)) + ".\n")
+		b.WriteString("\nEvery call says which agent it is for. You act for the agent " +
+			string(rawjson.Quote(r.Admission.Subject().Agent)) + ".\n")
 	}
 	b.WriteString(promptTools)
 	for _, t := range r.Offer.Tools {

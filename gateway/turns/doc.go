@@ -21,9 +21,9 @@
 //
 // Text goes to a Writer only as far as the kernel has released it: in a stream piece by piece, up to the first call,
 // and the rest after the verdict on the whole answer. Calls, refusals and speech follow then, all or none. Everything
-// waits for the verdict with stream_buffer: whole, where a call is required, where the answer is to be JSON, where text beside calls is dropped, where
-// calls are shown as content, and where hooks see the texts of an ordered wire. Thoughts are not judged: they go out as
-// they come, until the text is refused. The text of a turn whose calls run is shown before they do.
+// waits for the verdict with stream_buffer: whole, where a call is required, where the answer is to be JSON, where text beside calls is
+// dropped, where calls are shown as content, and where hooks see the texts of an ordered wire. Thoughts are not judged: they go out as they
+// come, until the text is refused. The text of a turn whose calls run is shown before they do.
 //
 // A final answer that the request asks to be JSON (Spec.Structured) is judged by that schema, with structured_output: judge.
 // One that ended before the model was done is, where it is whole JSON.

@@ -247,7 +247,8 @@ func (x *exchange) Append(outcomes []calls.Outcome) int {
 	for i, p := range native {
 		report := &reports[a.texts+i]
 		outcome := outcomes[a.texts+i]
-		told[i] = Told{Call: p, Arguments: p.Call.Arguments, Result: Feedback(outcome, report.Tool), Failed: outcome.Refusal != nil || report.Refusal != nil}
+		told[i] = Told{Call: p, Arguments: p.Call.Arguments, Result: Feedback(outcome, report.Tool),
+			Failed: outcome.Refusal != nil || report.Refusal != nil}
 		if IsBlank(p.Call.Arguments) || report.Refusal != nil && report.Refusal.Stage == refusal.Parse {
 			// Other readers of the history do not accept arguments that are not strict JSON.
 			told[i].Arguments = []byte("{}")
@@ -309,7 +310,8 @@ func (x *exchange) showRest() {
 	}
 	a.rested = true
 	x.flush(&a.relay)
-	shown := slices.DeleteFunc(x.show(a), func(p Shown) bool { return p.Kind == Call || p.Kind == Text && (!a.passedText() || x.output != nil) })
+	shown := slices.DeleteFunc(x.show(a),
+		func(p Shown) bool { return p.Kind == Call || p.Kind == Text && (!a.passedText() || x.output != nil) })
 	x.events.Buffer = x.writer.Rest(x.events.Buffer, a, shown, false, false)
 }
 
@@ -325,7 +327,8 @@ func (x *exchange) finishTurn(c *gin.Context) {
 
 // finishMessage answers with a text in place of the last turn of the model.
 func (x *exchange) finishMessage(c *gin.Context, text string) {
-	reply := &Reply{ID: x.last.ID, Model: x.last.Model, Created: x.last.Created, Head: x.last.Head.Without(x.spec.Hooked...), Usage: x.last.Usage}
+	reply := &Reply{ID: x.last.ID, Model: x.last.Model, Created: x.last.Created, Head: x.last.Head.Without(x.spec.Hooked...),
+		Usage: x.last.Usage}
 	var all [][]Shown
 	for _, a := range x.last.Answers {
 		reply.Answers = append(reply.Answers, &Answer{Index: a.Index, End: Done})

@@ -36,8 +36,9 @@ func HookMembers(o rawjson.Object, see func(name string, value []byte) ([]byte, 
 func (r *Run) HookValue(ctx context.Context, value []byte, sealed bool) ([]byte, error) {
 	left, err := r.Admission.Hooks().Brought(ctx, hook.Text, "", value)
 	if err == nil && sealed && !bytes.Equal(left, value) {
-		return nil, refusal.At(refusal.Request, refusal.HookDenied, "A hook of this gateway removes a part of what the model thought in an earlier turn of this request, "+
-			"which cannot be done, since the model's provider has signed or encrypted it. Send the request without that part.")
+		return nil, refusal.At(refusal.Request, refusal.HookDenied,
+			"A hook of this gateway removes a part of what the model thought in an earlier turn of this request, "+
+				"which cannot be done, since the model's provider has signed or encrypted it. Send the request without that part.")
 	}
 	return left, err
 }

@@ -99,7 +99,8 @@ func (x *exchange) divide(a *Answer) division {
 	}
 	if spoken != nil {
 		if !native && in.refuseCalls == nil {
-			in.refuseCalls = refusal.New(refusal.MixedOutput, "The answer speaks and calls a tool at once. Send the call alone, or answer without a call.")
+			in.refuseCalls = refusal.New(refusal.MixedOutput,
+				"The answer speaks and calls a tool at once. Send the call alone, or answer without a call.")
 		}
 		in.beside = append(in.beside, gateway.Input{Completion: spoken.Text, TextOnly: true, Truncated: cut})
 	}
@@ -113,7 +114,8 @@ func (x *exchange) divide(a *Answer) division {
 			in.text.Output, in.text.Partial = x.output, a.Partial || len(refused) > 0
 			in.refuseCalls = cmp.Or(in.refuseCalls, x.unlikeOutput(text))
 			if !in.text.Partial && a.isManyJSON() {
-				in.fault = refusal.New(refusal.MixedOutput, "The answer has JSON and other text, where one JSON value is asked for. Send it alone.")
+				in.fault = refusal.New(refusal.MixedOutput,
+					"The answer has JSON and other text, where one JSON value is asked for. Send it alone.")
 			}
 		}
 	case alone:
@@ -153,10 +155,12 @@ func (x *exchange) unlikeOutput(text []byte) *refusal.Error {
 func (x *exchange) misfit(a *Answer, calls int, text bool) *refusal.Error {
 	for _, p := range a.Parts {
 		if p.holdsCall() {
-			return refusal.New(refusal.ForeignCallSyntax, "The summary of the conversation has the syntax of a call in it. Summarize without it.")
+			return refusal.New(refusal.ForeignCallSyntax,
+				"The summary of the conversation has the syntax of a call in it. Summarize without it.")
 		}
 		if p.Kind == Stray || p.Kind == Call && x.CallsAreText() {
-			return refusal.New(refusal.ForeignCallSyntax, "The answer calls a tool by "+p.Called+", which is another syntax for tool calls. "+x.howToCall())
+			return refusal.New(refusal.ForeignCallSyntax,
+				"The answer calls a tool by "+p.Called+", which is another syntax for tool calls. "+x.howToCall())
 		}
 	}
 	rules := &x.Route.Rules
@@ -165,11 +169,13 @@ func (x *exchange) misfit(a *Answer, calls int, text bool) *refusal.Error {
 	case a.Fault != nil:
 		return a.Fault
 	case !a.tellsCallsApart():
-		return refusal.New(refusal.UpstreamUnavailable, "The model's answer has a call without an id of its own; none of its calls was used.")
+		return refusal.New(refusal.UpstreamUnavailable,
+			"The model's answer has a call without an id of its own; none of its calls was used.")
 	case text && (rules.NativeProse == upstream.Refuse || rules.CallFormat == upstream.AsContent):
 		return refusal.New(refusal.MixedOutput, "The answer has text beside a call. Send the call alone, or answer in text without a call.")
 	case calls > 1 && (rules.Parallel == upstream.Refuse || rules.CallFormat == upstream.AsContent || x.Choice.Single):
-		return refusal.New(refusal.MultipleCalls, "More than one call was sent in one answer. Send one call, and the next one after its result.")
+		return refusal.New(refusal.MultipleCalls,
+			"More than one call was sent in one answer. Send one call, and the next one after its result.")
 	}
 	return nil
 }

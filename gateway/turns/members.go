@@ -19,7 +19,8 @@ func (s *Spec) withoutNulls(members rawjson.Object) rawjson.Object {
 
 // takes reports whether a member of a request is read, or sent on.
 func (s *Spec) takes(name string) bool {
-	return slices.Contains(s.Own, name) || slices.ContainsFunc(s.Forwarded, func(group []string) bool { return slices.Contains(group, name) })
+	return slices.Contains(s.Own, name) ||
+		slices.ContainsFunc(s.Forwarded, func(group []string) bool { return slices.Contains(group, name) })
 }
 
 // checkMembers refuses a request with members that are not to be sent on.
@@ -34,7 +35,8 @@ func (r *Run) checkMembers(s *Spec, members rawjson.Object) error {
 		}
 		if by, ok := s.Switches[m.Name]; ok {
 			if !by.Allowed(&r.Route.Rules, m.Value) {
-				return Bad(m.Name, "%q is not allowed here: %s. Leave it out; or the operator allows it, with %s at the upstream %s.", m.Name, by.Reason, by.Key, r.Route.Upstream)
+				return Bad(m.Name, "%q is not allowed here: %s. Leave it out; or the operator allows it, with %s at the upstream %s.",
+					m.Name, by.Reason, by.Key, r.Route.Upstream)
 			}
 			continue
 		}

@@ -22,7 +22,8 @@ func OpenAIError(f *Failure) []byte {
 	if f.Upstream != nil {
 		d = details{
 			Message: f.Upstream.Why(),
-			Type:    cmp.Or(f.Upstream.Type, errorType(f.Upstream.Status)), Param: nullable(f.Upstream.Param), Code: nullable(f.Upstream.Code),
+			Type:    cmp.Or(f.Upstream.Type, errorType(f.Upstream.Status)), Param: nullable(f.Upstream.Param),
+			Code: nullable(f.Upstream.Code),
 		}
 		if code := string(refusal.UpstreamUnavailable); d.Code == nil && f.Upstream.Status >= http.StatusInternalServerError {
 			d.Code = &code

@@ -29,10 +29,10 @@ type RequestTool struct {
 
 // BringTools takes the definitions of tools in the request, before SetOffer. A tool that the
 // registry has keeps the registry's schema: if the request states another one, the head of the answer
-// and the log name the tool. Where the registry does not describe it, the model gets the request's words. A tool that the registry does not have joins the registry of this request,
-// where the rules of the upstream allow that (tools: request) and the application runs the
-// calls; otherwise SetOffer refuses it. One that cannot be judged is left out of the offer, and the head
-// of the answer and the log name it. Its error is a *Failure.
+// and the log name the tool. Where the registry does not describe it, the model gets the request's words. A tool that the registry does not
+// have joins the registry of this request, where the rules of the upstream allow that (tools: request) and the application runs the calls;
+// otherwise SetOffer refuses it. One that cannot be judged is left out of the offer, and the head of the answer and the log name it. Its
+// error is a *Failure.
 func (r *Run) BringTools(tools []RequestTool) error {
 	var brought []registry.Brought
 	var params []string
@@ -122,7 +122,8 @@ func (r *Run) leaveOut(wire, why string) {
 // registry. The subcommand of tools import reads requests of the face's API.
 func (r *Run) UnknownTool(param, wire, subcommand string) *Failure {
 	return Bad(param, "The tool %s is not in the registry. Put the body of the request into FILE, and import its tools with: callgate tools import %s FILE; "+
-		"or the operator lets requests bring tools, with tools: request at the upstream %s.", parser.Quote(wire), subcommand, r.Route.Upstream)
+		"or the operator lets requests bring tools, with tools: request at the upstream %s.", parser.Quote(wire), subcommand,
+		r.Route.Upstream)
 }
 
 // noArguments is the schema of a tool of which a request states none.

@@ -122,7 +122,8 @@ func (r *Run) SetMode(requested string) error {
 		}
 		names = append(names, string(mode))
 	}
-	return Bad("", "The header %s must be one of: %s. These are the modes of the upstream %s.", HeaderMode, strings.Join(names, ", "), r.Route.Upstream)
+	return Bad("", "The header %s must be one of: %s. These are the modes of the upstream %s.", HeaderMode, strings.Join(names, ", "),
+		r.Route.Upstream)
 }
 
 // Client is the client of models; nil where there is none.
@@ -142,8 +143,8 @@ func (r *Run) Usage() *Usage { return &r.usage }
 // ID is that of the run; empty where none is kept.
 func (r *Run) ID() string { return r.recording.ID() }
 
-// SetHeaders passes the headers of the provider on, which say of limits and requests, and names the run, the last judgement, the tools whose schemas are not those of the request, and
-// those that are left out, in the head of the answer, before anything is written.
+// SetHeaders passes the headers of the provider on, which say of limits and requests, and names the run, the last judgement, the tools
+// whose schemas are not those of the request, and those that are left out, in the head of the answer, before anything is written.
 func (r *Run) SetHeaders(c *gin.Context) {
 	for name, values := range r.answered {
 		c.Writer.Header()[name] = values

@@ -108,7 +108,8 @@ func wholeNumber(o rawjson.Object, name string) (n int64, stated bool, _ error) 
 	}
 	n, err := strconv.ParseInt(string(raw), 10, 64)
 	if err != nil || n < 1 || n > maxOutput {
-		return 0, false, Bad(name, "%q must be a whole number of at least 1; found %s.", name, parser.Quote(string(raw[:min(len(raw), 32)])))
+		return 0, false, Bad(name, "%q must be a whole number of at least 1; found %s.", name,
+			parser.Quote(string(raw[:min(len(raw), 32)])))
 	}
 	return n, true, nil
 }

@@ -33,7 +33,8 @@ func (r *Run) readStructured(places [][]string, members rawjson.Object) error {
 			return err
 		case found == nil:
 		case stated != nil:
-			return Bad(strings.Join(place, "."), "%q and %q both state the form of the answer. Send one of them.", strings.Join(stated, "."), strings.Join(place, "."))
+			return Bad(strings.Join(place, "."), "%q and %q both state the form of the answer. Send one of them.",
+				strings.Join(stated, "."), strings.Join(place, "."))
 		default:
 			stated, form = place, found
 		}

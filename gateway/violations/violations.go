@@ -161,7 +161,8 @@ func OfBoundary(values []schema.BoundaryValue, answers *elicit.Answers, bounds b
 			return err
 		}
 		positions = append(positions, parser.Position{Path: v.Path})
-		violations = append(violations, refusal.Violation{Code: refusal.BoundaryViolation, Path: pointer(v.Path), Message: boundaryMessage(v.Path, outside)})
+		violations = append(violations, refusal.Violation{Code: refusal.BoundaryViolation, Path: pointer(v.Path),
+			Message: boundaryMessage(v.Path, outside)})
 	}
 	if len(violations) > 0 {
 		of.offsets(violations, positions)

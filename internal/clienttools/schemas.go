@@ -52,7 +52,8 @@ var (
 	click           = object("coordinate?", maybeAt, "text?", maybeText)
 	none            = object()
 	computerMembers = map[string]json.RawMessage{
-		"key": object("text", text, "repeat?", maybeInt), "hold_key": object("duration", number, "text", text), "type": object("text", text),
+		"key": object("text", text, "repeat?", maybeInt), "hold_key": object("duration", number, "text", text),
+		"type":            object("text", text),
 		"cursor_position": none, "mouse_move": object("coordinate", point), "left_mouse_down": none, "left_mouse_up": none,
 		"left_click": click, "right_click": click, "middle_click": click, "double_click": click, "triple_click": click,
 		"left_click_drag": object("coordinate", point, "start_coordinate", point, "text?", maybeText),
@@ -76,7 +77,8 @@ var (
 		"left_mouse_down": pressed, "left_mouse_up": pressed, "mouse_move": pressed,
 		"scroll": object("scroll_direction", directions, "target", viewport, "scroll_amount?", maybeNum, "tab_id?", maybeText),
 		"type":   typed, "key": object("text", text, "repeat?", maybeInt, "tab_id?", maybeText),
-		"hold_key": object("duration", number, "text", text, "tab_id?", maybeText), "wait": object("duration", number, "tab_id?", maybeText),
+		"hold_key":        object("duration", number, "text", text, "tab_id?", maybeText),
+		"wait":            object("duration", number, "tab_id?", maybeText),
 		"javascript_exec": typed,
 	}
 )
@@ -116,7 +118,8 @@ func object(members ...string) json.RawMessage {
 		}
 		properties = append(properties, fmt.Sprintf("%q:%s", name, members[i+1]))
 	}
-	return json.RawMessage(`{"type":"object","properties":{` + strings.Join(properties, ",") + `},"required":[` + strings.Join(required, ",") +
+	return json.RawMessage(`{"type":"object","properties":{` + strings.Join(properties, ",") + `},"required":[` +
+		strings.Join(required, ",") +
 		`],"additionalProperties":false}`)
 }
 

@@ -77,7 +77,8 @@ func (o *Client) Credential(ctx context.Context, c *tool.Credential) (value stri
 		case err != nil:
 			return "", nil, fmt.Errorf("the user of its credential cannot be read: %w", err)
 		case user == "" || strings.Contains(user, ":") || secret == "" || strings.ContainsFunc(user+secret, isControl):
-			return "", nil, errors.New("the user or the password of its credential is empty, or has characters that basic authentication does not take")
+			return "", nil, errors.New(
+				"the user or the password of its credential is empty, or has characters that basic authentication does not take")
 		}
 		encoded := base64.StdEncoding.EncodeToString([]byte(user + ":" + secret))
 		return "Basic " + encoded, []string{secret, encoded}, nil

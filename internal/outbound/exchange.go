@@ -290,7 +290,8 @@ func notExchanged(refused *oauth2.RetrieveError) *callerError {
 
 // stepUpChallenge is a challenge by which a server asks for the user: more scopes (RFC 6750), another authentication
 // (RFC 9470), or what Entra asks for during the life of a token.
-var stepUpChallenge = regexp.MustCompile(`(?i)\bbearer\b.*\berror="?(insufficient_scope|insufficient_user_authentication|insufficient_claims)\b`)
+var stepUpChallenge = regexp.MustCompile(
+	`(?i)\bbearer\b.*\berror="?(insufficient_scope|insufficient_user_authentication|insufficient_claims)\b`)
 
 // exchangedFailure is the failure of an attempt with the token of a caller that got a response other than 2xx.
 func (o *Client) exchangedFailure(call tool.Call, response *http.Response) *Failure {
@@ -300,7 +301,8 @@ func (o *Client) exchangedFailure(call tool.Call, response *http.Response) *Fail
 	}
 	for _, challenge := range response.Header.Values("Www-Authenticate") {
 		if asked := stepUpChallenge.FindStringSubmatch(challenge); asked != nil {
-			return FinalFailure(refuse.AsCaller(refusal.StepUpRequired, "%s answered with HTTP status %d: %s", call.Tool, code, strings.ToLower(asked[1])))
+			return FinalFailure(refuse.AsCaller(refusal.StepUpRequired, "%s answered with HTTP status %d: %s", call.Tool, code,
+				strings.ToLower(asked[1])))
 		}
 	}
 	f.refusal = refuse.Failed(fmt.Sprintf("The tool's server does not let the user do this (HTTP status %d), which only the user or the operator can change; continue without it.", code)).

@@ -57,9 +57,11 @@ func connectionRefusal(ctx context.Context, call tool.Call, at string, err error
 	case !dispatched && ctx.Err() != nil:
 		return &Failure{refusal: refuse.Stopped(ctx, call)}
 	case !dispatched:
-		return &Failure{refusal: refuse.Unavailable("%s at %s could not be connected to: %s", call.Tool, at, DescribeError(err)), retry: !netx.IsPermanent(err)}
+		return &Failure{refusal: refuse.Unavailable("%s at %s could not be connected to: %s", call.Tool, at, DescribeError(err)),
+			retry: !netx.IsPermanent(err)}
 	case !refuse.Retryable(call.Effect) && ctx.Err() != nil:
-		return &Failure{refusal: refuse.OutcomeUnknown("%s at %s was sent the call and did not answer within %s", call.Tool, at, call.Run.Timeout)}
+		return &Failure{refusal: refuse.OutcomeUnknown("%s at %s was sent the call and did not answer within %s", call.Tool, at,
+			call.Run.Timeout)}
 	case !refuse.Retryable(call.Effect):
 		return &Failure{refusal: refuse.OutcomeUnknown("%s at %s was sent the call: %s", call.Tool, at, DescribeError(err))}
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):

@@ -207,7 +207,8 @@ var errDispatched = errors.New("the request was dispatched before")
 // dialOnce refuses to dial for a request that was dispatched before: the HTTP transport
 // repeats some requests by itself, such as one without a body to a server of HTTP/2 that
 // says it did nothing.
-func dialOnce(dial func(ctx context.Context, network, address string) (net.Conn, error)) func(ctx context.Context, network, address string) (net.Conn, error) {
+func dialOnce(dial func(ctx context.Context, network, address string) (net.Conn, error)) func(ctx context.Context, network,
+	address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		if dispatched, ok := ctx.Value(dispatchedKey{}).(*atomic.Bool); ok && dispatched.Load() {
 			return nil, errDispatched

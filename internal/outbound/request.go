@@ -43,7 +43,8 @@ func RequestWith(ctx context.Context, method string, target *url.URL, header htt
 		target = &rooted
 	}
 	request := (&http.Request{
-		Method: method, URL: target, Host: strings.TrimSuffix(target.Host, ":"), Header: header, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Method: method, URL: target, Host: strings.TrimSuffix(target.Host, ":"), Header: header, Proto: "HTTP/1.1", ProtoMajor: 1,
+		ProtoMinor: 1,
 	}).WithContext(ctx)
 	if body != nil {
 		SetBody(request, body)

@@ -32,7 +32,8 @@ type attempts struct {
 
 // withRetries makes the attempts of a call while its breaker lets them through. If the
 // breaker opens in between, the last failure is reported.
-func withRetries(ctx context.Context, call tool.Call, breaker *breaker, attempt func() (tool.Result, *Failure)) (tool.Result, *refusal.Error) {
+func withRetries(ctx context.Context, call tool.Call, breaker *breaker,
+	attempt func() (tool.Result, *Failure)) (tool.Result, *refusal.Error) {
 	a := attempts{breaker: breaker, attempt: attempt, call: call}
 	if failure := a.try(); failure != nil && refuse.Retryable(call.Effect) {
 		again := a // apart, so that a call without failure takes no memory for it

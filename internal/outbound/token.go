@@ -102,7 +102,8 @@ func (o *Client) fetchToken(ctx context.Context, c *tool.Credential, grant url.V
 	}
 	defer transport.CloseIdleConnections()
 	config := clientcredentials.Config{
-		ClientID: id, ClientSecret: secret, TokenURL: settings.TokenURL, Scopes: settings.Scopes, EndpointParams: grant, AuthStyle: oauth2.AuthStyleInHeader,
+		ClientID: id, ClientSecret: secret, TokenURL: settings.TokenURL, Scopes: settings.Scopes, EndpointParams: grant,
+		AuthStyle: oauth2.AuthStyleInHeader,
 	}
 	if settings.InBody {
 		config.AuthStyle = oauth2.AuthStyleInParams
@@ -147,7 +148,8 @@ func (o *Client) timed(token *oauth2.Token) renew.Fetched[string] {
 }
 
 // tokenErrors are the error codes of RFC 6749, section 5.2, which an error may repeat.
-var tokenErrors = []string{"invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type", "invalid_scope"}
+var tokenErrors = []string{"invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type",
+	"invalid_scope"}
 
 // describeTokenError describes why there is no token in words of our own: the errors of the library
 // quote the answer.
@@ -189,7 +191,8 @@ func (o *Client) tokenTransport(ctx context.Context, settings *tool.OAuth) (*tok
 		}
 	}
 	return &tokenTransport{&http.Transport{
-		DialContext: policy.dial, TLSClientConfig: config, DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: maxHeadBytes,
+		DialContext: policy.dial, TLSClientConfig: config, DisableKeepAlives: true, DisableCompression: true,
+		MaxResponseHeaderBytes: maxHeadBytes,
 	}}, nil
 }
 
@@ -203,7 +206,8 @@ func (t *tokenTransport) RoundTrip(request *http.Request) (*http.Response, error
 	if err != nil {
 		return nil, err
 	}
-	if media, _, err := mime.ParseMediaType(response.Header.Get("Content-Type")); response.StatusCode == http.StatusOK && (err != nil || media != "application/json") {
+	if media, _, err := mime.ParseMediaType(response.Header.Get("Content-Type")); response.StatusCode == http.StatusOK &&
+		(err != nil || media != "application/json") {
 		_ = response.Body.Close()
 		return nil, refuse.Reason("its answer is not JSON by its content type")
 	}

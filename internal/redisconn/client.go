@@ -43,8 +43,9 @@ func newClient(o *Options, s Settings, verify func(info func() (string, error)) 
 	case o.Sentinel.Master != "":
 		sentinelUser, sentinelPassword := login(o.Sentinel.Credentials)
 		return single{redis.NewFailoverClient(&redis.FailoverOptions{
-			MasterName: o.Sentinel.Master, SentinelAddrs: o.Sentinel.Addresses, SentinelUsername: sentinelUser, SentinelPassword: sentinelPassword,
-			Username: user, Password: password, TLSConfig: o.TLS, Protocol: 2, Dialer: dialer(s.Timeout, o.TLS),
+			MasterName: o.Sentinel.Master, SentinelAddrs: o.Sentinel.Addresses, SentinelUsername: sentinelUser,
+			SentinelPassword: sentinelPassword,
+			Username:         user, Password: password, TLSConfig: o.TLS, Protocol: 2, Dialer: dialer(s.Timeout, o.TLS),
 			MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
 			DialTimeout: s.Timeout, ReadTimeout: s.ReadTimeout, WriteTimeout: s.Timeout, PoolTimeout: s.Timeout,
 			PoolSize: s.PoolSize, PipelinePoolSize: -1, DisableIdentity: true, OnConnect: onConnect,

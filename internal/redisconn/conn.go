@@ -122,7 +122,8 @@ func Inspect(ctx context.Context, n Node, evicted string) (Instance, error) {
 		return Instance{}, err
 	}
 	fields := parseInfo(info)
-	i := Instance{Version: fields["redis_version"], Run: fields["run_id"], Policy: fields["maxmemory_policy"], Master: fields["role"] == "master", AppendOnly: fields["aof_enabled"] == "1"}
+	i := Instance{Version: fields["redis_version"], Run: fields["run_id"], Policy: fields["maxmemory_policy"],
+		Master: fields["role"] == "master", AppendOnly: fields["aof_enabled"] == "1"}
 	if i.Version != "" && !supportedVersion(i.Version) {
 		return i, UnfitError(fmt.Sprintf("found Redis %.20s, expected 6.0 or later", i.Version))
 	}

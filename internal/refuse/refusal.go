@@ -68,7 +68,8 @@ func WithoutToken(name string, caller *tool.Caller, now time.Time) *refusal.Erro
 	case caller == nil:
 		return AsCaller(refusal.CredentialUnavailable, "%s is called as its caller, who was not authenticated by a token", name)
 	case caller.Expired(now):
-		return AsCaller(refusal.CredentialExpired, "%s is called as its caller, whose token expires at %s", name, caller.Expires.UTC().Format(time.RFC3339))
+		return AsCaller(refusal.CredentialExpired, "%s is called as its caller, whose token expires at %s", name,
+			caller.Expires.UTC().Format(time.RFC3339))
 	}
 	return nil
 }

@@ -92,7 +92,8 @@ func HostProblem(entry string) string {
 		return ""
 	}
 	if !hostName(strings.TrimPrefix(host, "*.")) {
-		return fmt.Sprintf("found the host %s, expected a host name, *.NAME or an IP address, without scheme, port or a dot at its end", parser.Quote(entry))
+		return fmt.Sprintf("found the host %s, expected a host name, *.NAME or an IP address, without scheme, port or a dot at its end",
+			parser.Quote(entry))
 	}
 	return ""
 }

@@ -121,7 +121,8 @@ func (r *comparison) add(c call) {
 		Change: change, OldReach: old.String(), NewReach: now.String(),
 		OldRows: onlyIn(oldRows, newRows), NewRows: onlyIn(newRows, oldRows),
 	}
-	key := strings.Join(append(append([]string{string(change), g.OldReach, g.NewReach, "-"}, g.OldRows...), append([]string{"-"}, g.NewRows...)...), "\n")
+	key := strings.Join(append(append([]string{string(change), g.OldReach, g.NewReach, "-"}, g.OldRows...),
+		append([]string{"-"}, g.NewRows...)...), "\n")
 	found := r.groups[key]
 	if found == nil {
 		if len(r.groups) >= maxGroups {

@@ -116,7 +116,8 @@ func (c conditions) implies(t, u terms) bool {
 	if t.never() {
 		return true
 	}
-	if u.never() || !c.within(u.deny, t.deny, condition.Conjunction.FailsWithin) || !c.within(t.permit, u.permit, condition.Conjunction.Implies) {
+	if u.never() || !c.within(u.deny, t.deny, condition.Conjunction.FailsWithin) ||
+		!c.within(t.permit, u.permit, condition.Conjunction.Implies) {
 		return false
 	}
 	for rule, texts := range u.asks {

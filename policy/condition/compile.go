@@ -175,8 +175,9 @@ func checkCost(env *cel.Env, ast *cel.Ast, root *valueType) *Issue {
 	}
 	if estimate.Max > maxCost {
 		return &Issue{
-			Found:    fmt.Sprintf("a condition that may cost %d", estimate.Max),
-			Expected: fmt.Sprintf("at most %d: nest fewer loops, or bound what they walk with maxItems or maxLength in the tool's schema", maxCost),
+			Found: fmt.Sprintf("a condition that may cost %d", estimate.Max),
+			Expected: fmt.Sprintf("at most %d: nest fewer loops, or bound what they walk with maxItems or maxLength in the tool's schema",
+				maxCost),
 		}
 	}
 	return nil

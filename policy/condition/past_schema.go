@@ -175,7 +175,8 @@ func (r *pastReader) checkValues(checked *cel.Ast, by *schemaChecker) *Issue {
 			kind = numeric
 		}
 		if kind == anyType || len(v.kinds) > 0 && !slices.Contains(v.kinds, kind) {
-			r.fail(at, fmt.Sprintf("%s for the key %s", valueNames[kind], parser.Quote(v.key)), "a text, a number or a boolean, as the schema of the tool has it")
+			r.fail(at, fmt.Sprintf("%s for the key %s", valueNames[kind], parser.Quote(v.key)),
+				"a text, a number or a boolean, as the schema of the tool has it")
 		}
 	}
 	return r.issue

@@ -102,7 +102,8 @@ func NewComparer(now func() time.Time, observe func(result string)) *Comparer {
 // Set replaces the candidate; a nil judge is none, for the fault that is given. Counts begin
 // anew, unless both digests are those of before.
 func (c *Comparer) Set(judge CandidateJudge, served, candidate, fault string) {
-	if now := c.current.Load(); now != nil && now.report.Served == served && now.report.Candidate == candidate && now.report.Fault == fault {
+	if now := c.current.Load(); now != nil && now.report.Served == served && now.report.Candidate == candidate &&
+		now.report.Fault == fault {
 		return
 	}
 	if judge == nil && fault == "" {
@@ -111,7 +112,8 @@ func (c *Comparer) Set(judge CandidateJudge, served, candidate, fault string) {
 	}
 	c.current.Store(&comparison{
 		judge: judge, groups: map[CandidateGroup]*CandidateGroup{},
-		report: CandidateReport{Active: judge != nil, Fault: fault, Served: served, Candidate: candidate, Since: c.now(), Counts: map[string]int64{}},
+		report: CandidateReport{Active: judge != nil, Fault: fault, Served: served, Candidate: candidate, Since: c.now(),
+			Counts: map[string]int64{}},
 	})
 }
 
@@ -135,7 +137,8 @@ func (c *Comparer) Judged(s gateway.ShadowJudgement) {
 		return
 	}
 	q := queued{of: now, id: s.CallID, served: served, size: size, call: Call{
-		Agent: s.Subject.Agent, Workspace: s.Subject.Workspace, Project: s.Subject.Project, Tool: s.Tool, Version: s.Version, Arguments: bytes.Clone(s.Arguments), Past: s.Past,
+		Agent: s.Subject.Agent, Workspace: s.Subject.Workspace, Project: s.Subject.Project, Tool: s.Tool, Version: s.Version,
+		Arguments: bytes.Clone(s.Arguments), Past: s.Past,
 	}}
 	select {
 	case c.queue <- q:
@@ -157,8 +160,9 @@ func servedJudgement(s gateway.ShadowJudgement) (Judgement, bool) {
 	}
 	switch s.Refusal.Stage {
 	case refusal.Schema, refusal.Permission, refusal.Workspace, refusal.Project:
-		return Judgement{Verdict: Refused, Code: s.Refusal.Code}, !slices.Contains([]refusal.Code{refusal.ToolQuarantined, refusal.ToolStarting, refusal.Stopped, refusal.StoreUnavailable,
-			refusal.ThreadRequired, refusal.ThreadClosed, refusal.ThreadsFull, refusal.ThreadsUnavailable}, s.Refusal.Code)
+		return Judgement{Verdict: Refused, Code: s.Refusal.Code},
+			!slices.Contains([]refusal.Code{refusal.ToolQuarantined, refusal.ToolStarting, refusal.Stopped, refusal.StoreUnavailable,
+				refusal.ThreadRequired, refusal.ThreadClosed, refusal.ThreadsFull, refusal.ThreadsUnavailable}, s.Refusal.Code)
 	case refusal.Approval, refusal.Log, refusal.Execute, refusal.Wrap:
 		return j, true
 	}
@@ -252,7 +256,8 @@ func (c *Comparer) Report() CandidateReport {
 	}
 	slices.SortFunc(r.Groups, func(a, b CandidateGroup) int {
 		return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Change, b.Change), cmp.Compare(a.Agent, b.Agent),
-			cmp.Compare(a.Workspace, b.Workspace), cmp.Compare(a.Project, b.Project), cmp.Compare(a.Tool, b.Tool), cmp.Compare(a.Rows, b.Rows), cmp.Compare(a.Served, b.Served), cmp.Compare(a.Candidate, b.Candidate))
+			cmp.Compare(a.Workspace, b.Workspace), cmp.Compare(a.Project, b.Project), cmp.Compare(a.Tool, b.Tool),
+			cmp.Compare(a.Rows, b.Rows), cmp.Compare(a.Served, b.Served), cmp.Compare(a.Candidate, b.Candidate))
 	})
 	return r
 }

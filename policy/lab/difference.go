@@ -163,7 +163,8 @@ func ruleParts(old, now *gateway.Config) []Part {
 		is, there := now.Approvals[name]
 		was := digest(fmt.Appendf(nil, "%+v", old.Approvals[name]))
 		if has := digest(fmt.Appendf(nil, "%+v", is)); there && was != has {
-			parts = append(parts, Part{Part: "approvals", Key: name, Change: compare.Incomparable, Removed: []string{was}, Added: []string{has}})
+			parts = append(parts, Part{Part: "approvals", Key: name, Change: compare.Incomparable, Removed: []string{was},
+				Added: []string{has}})
 		}
 	}
 	return parts

@@ -154,7 +154,8 @@ func (j *Judge) After(r *policy.Request, steps []gateway.Step) (madeBy func(saw 
 	if r.Past, err = j.kernel.ViewAfter(*r, before); err != nil {
 		return nil, err
 	}
-	with, err := j.kernel.Assume(append(slices.Clip(steps), gateway.Step{Tool: r.Tool, Arguments: r.Arguments, At: TestTime, Name: "this call"}), TestTime)
+	with, err := j.kernel.Assume(append(slices.Clip(steps),
+		gateway.Step{Tool: r.Tool, Arguments: r.Arguments, At: TestTime, Name: "this call"}), TestTime)
 	if err != nil {
 		return nil, err
 	}

@@ -86,7 +86,8 @@ func NewReplay(now, baseline *gateway.Config, kept func(digest string) *gateway.
 	r := &Replay{
 		kept: kept, log: log, judges: map[string]*side{},
 		groups: map[ReplayGroup]*ReplayGroup{}, gateways: map[string]bool{}, rows: map[string]int{},
-		summary: ReplaySummary{Undecided: map[string]int{}, Outside: map[string]int{}, Changes: map[Change]int{}, Configs: map[string]int{}},
+		summary: ReplaySummary{Undecided: map[string]int{}, Outside: map[string]int{}, Changes: map[Change]int{},
+			Configs: map[string]int{}},
 	}
 	var err error
 	if r.now, err = newSide(now, log); err != nil {
@@ -293,7 +294,8 @@ func (r *Replay) Groups() []ReplayGroup {
 // Summary counts what was judged so far. The maps are the caller's.
 func (r *Replay) Summary() ReplaySummary {
 	s := r.summary
-	s.Undecided, s.Outside, s.Changes, s.Configs = maps.Clone(s.Undecided), maps.Clone(s.Outside), maps.Clone(s.Changes), maps.Clone(s.Configs)
+	s.Undecided, s.Outside, s.Changes, s.Configs = maps.Clone(s.Undecided), maps.Clone(s.Outside), maps.Clone(s.Changes),
+		maps.Clone(s.Configs)
 	s.Gateways = len(r.gateways)
 	return s
 }

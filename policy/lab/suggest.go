@@ -116,7 +116,8 @@ func (u *Uses) narrower(r policy.Row, o SuggestOptions) []policy.Row {
 }
 
 func compareKeys(a, b callKey) int {
-	return cmp.Or(cmp.Compare(a.agent, b.agent), cmp.Compare(a.workspace, b.workspace), cmp.Compare(a.project, b.project), cmp.Compare(a.tool, b.tool))
+	return cmp.Or(cmp.Compare(a.agent, b.agent), cmp.Compare(a.workspace, b.workspace), cmp.Compare(a.project, b.project),
+		cmp.Compare(a.tool, b.tool))
 }
 
 // concerns reports whether a row may be changed: with an agent, only if it is for no other.

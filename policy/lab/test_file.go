@@ -93,7 +93,8 @@ var codes = func() []string {
 	for _, c := range refusal.Codes() {
 		switch refusal.New(c, "").Stage {
 		case refusal.Schema, refusal.Permission, refusal.Project:
-			if c != refusal.UnknownTool && c != refusal.InvalidOutput && c != refusal.ToolQuarantined && c != refusal.ToolStarting && c != refusal.Stopped {
+			if c != refusal.UnknownTool && c != refusal.InvalidOutput && c != refusal.ToolQuarantined && c != refusal.ToolStarting &&
+				c != refusal.Stopped {
 				all = append(all, string(c))
 			}
 		}
@@ -204,7 +205,8 @@ func (r *TestReader) test(n document.Node) Test {
 			t.Arguments, _ = n.JSON()
 		}),
 		document.Field("expect", func(n document.Node) {
-			n.Matching("what comes of the call", "^("+strings.Join(append(slices.Concat(reaches, codes), allow, deny, askPrefix+".+"), "|")+")$")
+			n.Matching("what comes of the call",
+				"^("+strings.Join(append(slices.Concat(reaches, codes), allow, deny, askPrefix+".+"), "|")+")$")
 			expect = n
 		}),
 		document.Field("row", func(n document.Node) { r.row(n, &t) }),
@@ -289,7 +291,8 @@ func (r *TestReader) checkNames(n document.Node, key string, known, given []stri
 			at = n.With(list.Content[i])
 		}
 		if _, found := slices.BinarySearch(known, name); !found && name != "" {
-			at.Fail("found the %s %q, but %s, so that the test says nothing; expected a known one%s", key, name, absent, r.names.DidYouMean(name, known))
+			at.Fail("found the %s %q, but %s, so that the test says nothing; expected a known one%s", key, name, absent,
+				r.names.DidYouMean(name, known))
 		}
 		if seen[name] {
 			at.Fail("found %q again; expected it once", name)
@@ -363,7 +366,8 @@ func (r *TestReader) asks(n document.Node, text string) string {
 	rules := strings.Split(text, ",")
 	for _, rule := range rules {
 		if _, known := slices.BinarySearch(r.config.Rules, rule); !known {
-			n.Fail("found the rule %q, which the approvals file does not have; expected a known one%s", rule, r.names.DidYouMean(rule, r.config.Rules))
+			n.Fail("found the rule %q, which the approvals file does not have; expected a known one%s", rule,
+				r.names.DidYouMean(rule, r.config.Rules))
 		}
 	}
 	slices.Sort(rules)
@@ -458,7 +462,8 @@ func (r *TestReader) step(n document.Node, number int, t *Test) {
 	if step.Tool != "" {
 		entry, known := r.config.Judge.config.Tools.Lookup(step.Tool)
 		if !known {
-			n.At("/tool").Fail("found the tool %q, but it is not registered; expected a known one%s", step.Tool, r.names.DidYouMean(step.Tool, r.config.Tools))
+			n.At("/tool").Fail("found the tool %q, but it is not registered; expected a known one%s", step.Tool,
+				r.names.DidYouMean(step.Tool, r.config.Tools))
 			return
 		}
 		var err error

@@ -110,7 +110,8 @@ func (r *runner) judge(ctx context.Context, agent string, at TestProject, tool s
 		}
 		return nil, nil
 	}
-	outcome := r.Judge.Judge(ctx, Call{Agent: agent, Workspace: at.Workspace, Project: at.Name, Tool: tool, Arguments: r.test.Arguments, Past: r.past})
+	outcome := r.Judge.Judge(ctx, Call{Agent: agent, Workspace: at.Workspace, Project: at.Name, Tool: tool, Arguments: r.test.Arguments,
+		Past: r.past})
 	if reachedPolicy(outcome) {
 		reach, err := r.Policy.Reach(agent, at.Workspace, at.Name, tool)
 		if err != nil {

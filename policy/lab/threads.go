@@ -38,8 +38,8 @@ type thread struct {
 	open  []openCall // of the thread, the last
 }
 
-// openCall is a call that has not ended yet, with its labels, which are mixed where its conversation may have brought some. The calls of one answer of a model are all decided before
-// one of them runs: those of its trace that are open are of the same answer.
+// openCall is a call that has not ended yet, with its labels, which are mixed where its conversation may have brought some. The calls of
+// one answer of a model are all decided before one of them runs: those of its trace that are open are of the same answer.
 type openCall struct {
 	id, trace string
 	labels    []string
@@ -142,7 +142,8 @@ func (t *threads) past(r *audit.Record, arguments map[string]any) (history.Past,
 	seen, told := sawLabels(r)
 	for _, other := range in.open {
 		if other.trace == r.TraceID && len(other.labels) > 0 {
-			past.Thread = past.Thread.Undo(history.Adds{At: past.Thread.Last, Labels: without(other.labels, seen)}, false) // whatever clock r was written by
+			// whatever clock r was written by
+			past.Thread = past.Thread.Undo(history.Adds{At: past.Thread.Last, Labels: without(other.labels, seen)}, false)
 			if other.mixed && !told {
 				past.Thread = forget(past.Thread, past.Now)
 			}

@@ -98,7 +98,8 @@ func (s *side) decide(ctx context.Context, r *audit.Record, hidden string) (Judg
 	k, seen := s.known[at]
 	if !seen {
 		var err error
-		if k.Judgement, k.known, err = s.judge.Foresee(ctx, Call{Agent: at.agent, Workspace: at.workspace, Project: at.project, Tool: at.tool}); err != nil {
+		if k.Judgement, k.known, err = s.judge.Foresee(ctx,
+			Call{Agent: at.agent, Workspace: at.workspace, Project: at.project, Tool: at.tool}); err != nil {
 			return Judgement{}, "", err
 		}
 		if len(s.known) < maxClasses {
@@ -113,7 +114,8 @@ func (s *side) decide(ctx context.Context, r *audit.Record, hidden string) (Judg
 
 // judgeVersion judges a recorded call of a version of its tool; "" is the highest.
 func (s *side) judgeVersion(ctx context.Context, r *audit.Record, version string, past *gateway.Assumed) Judgement {
-	return s.judge.Judge(ctx, Call{Agent: r.Agent, Workspace: r.Workspace, Project: r.Project, Tool: r.Tool, Version: version, Arguments: r.Arguments, Past: past})
+	return s.judge.Judge(ctx, Call{Agent: r.Agent, Workspace: r.Workspace, Project: r.Project, Tool: r.Tool, Version: version,
+		Arguments: r.Arguments, Past: past})
 }
 
 // hasLowerVersion reports whether the recorded version of a tool is still there, and is not the

@@ -76,5 +76,6 @@ func (b *Budget) Exhausted(amount Amount, now, end time.Time) *refusal.Error {
 // Unavailable is the refusal of a request whose budgets cannot be judged; the cause is for the
 // operator.
 func Unavailable(cause error) *refusal.Error {
-	return refusal.New(refusal.LimiterUnavailable, "The budgets of tokens and money cannot be judged at the moment, so the model was not asked.").WithCause(cause)
+	return refusal.New(refusal.LimiterUnavailable,
+		"The budgets of tokens and money cannot be judged at the moment, so the model was not asked.").WithCause(cause)
 }

@@ -194,7 +194,8 @@ func (b *batch) command(s *batcher, whole bool) []any {
 	}
 	hooks := &first.limiter.hooks
 	b.testTime = first.limiter.testTime()
-	args = append(args, &b.testTime, &s.epochKey, &s.epoch, &s.instance, hooks.extraTTL.Milliseconds(), &b.id, hooks.lease.Microseconds(), len(b.buckets), len(b.windows))
+	args = append(args, &b.testTime, &s.epochKey, &s.epoch, &s.instance, hooks.extraTTL.Milliseconds(), &b.id, hooks.lease.Microseconds(),
+		len(b.buckets), len(b.windows))
 	for _, k := range b.buckets {
 		args = append(args, &k.speed, &k.burst)
 	}

@@ -384,7 +384,8 @@ func slotsKey(prefix, agent string) string { return prefix + "{a/" + keyPart(age
 // on one node of a cluster.
 func windowKey(prefix string, c budget.Counter, start time.Time) string {
 	sum := sha256.Sum256([]byte(c.Zone + "\x00" + c.Subject))
-	return prefix + "{budgets}:" + c.Budget + ":" + string(c.Per) + ":" + string(c.Window) + ":" + strconv.FormatInt(start.Unix(), 10) + ":" + hex.EncodeToString(sum[:16])
+	return prefix + "{budgets}:" + c.Budget + ":" + string(c.Per) + ":" + string(c.Window) + ":" + strconv.FormatInt(start.Unix(), 10) +
+		":" + hex.EncodeToString(sum[:16])
 }
 
 // tagOf returns a key up to the end of its hash tag.

@@ -64,7 +64,8 @@ func (b *bundler) containsSecret(s *subschema) bool {
 			return true
 		}
 		for _, c := range s.children {
-			if keywords[c.keyword].shape != definitions && slices.ContainsFunc(c.schemas, func(h subschemaRef) bool { return visit(h.sub) }) {
+			if keywords[c.keyword].shape != definitions &&
+				slices.ContainsFunc(c.schemas, func(h subschemaRef) bool { return visit(h.sub) }) {
 				return true
 			}
 		}

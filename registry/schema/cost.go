@@ -116,7 +116,8 @@ func (n *node) ownCost(v any) int {
 		if n.additionalProperties != nil {
 			notes += len(n.properties)
 		}
-		cost += notes/annotationsPerStep + len(n.properties)*len(n.required)/requiredPerStep + len(n.required)/missingPerStep + len(n.dependentRequired)/namesPerStep
+		cost += notes/annotationsPerStep + len(n.properties)*len(n.required)/requiredPerStep + len(n.required)/missingPerStep +
+			len(n.dependentRequired)/namesPerStep
 		for _, d := range n.dependentRequired {
 			if _, has := v[d.name]; has {
 				cost += len(d.required) / missingPerStep

@@ -74,7 +74,8 @@ func (c *curer) remove(pointer string, s map[string]any, key, note string) {
 func (c *curer) rename(pointer string, s map[string]any, key, name string) {
 	s[name] = s[key]
 	delete(s, key)
-	c.changes = append(c.changes, Change{Pointer: pointer, Key: key, Rename: name, Note: fmt.Sprintf("JSON Schema 2020-12 writes this as %s; it was renamed", name)})
+	c.changes = append(c.changes, Change{Pointer: pointer, Key: key, Rename: name,
+		Note: fmt.Sprintf("JSON Schema 2020-12 writes this as %s; it was renamed", name)})
 }
 
 func (c *curer) state(pointer string, s map[string]any, key string, value any, note string) {
@@ -102,7 +103,8 @@ func (c *curer) dialect(root map[string]any) {
 			_, isList := value.([]any)
 			oldWords = oldWords || name == "additionalItems" || name == "dependencies" || name == "items" && isList
 			newWords = newWords || def.only == draft2020
-			besideRef = besideRef || refers && isKeyword && name != "$ref" && name != "$schema" && def.shape != annotation && def.shape != definitions
+			besideRef = besideRef || refers && isKeyword && name != "$ref" && name != "$schema" && def.shape != annotation &&
+				def.shape != definitions
 			unevaluated = unevaluated || name == "unevaluatedItems"
 			if id, ok := value.(string); ok && name == "id" && pointer != "" && !strings.HasPrefix(id, "#") {
 				nestedID = true
@@ -355,7 +357,8 @@ func misspelt(name string, value any) string {
 	case string:
 		fits = slices.Contains([]string{"$ref", "const", "pattern", "format"}, meant) || meant == "type" && isTypeName(v)
 	case []any:
-		fits = keywords[meant].shape == schemaList || meant == "enum" || meant == "required" || meant == "type" || meant == "const" || meant == "items"
+		fits = keywords[meant].shape == schemaList || meant == "enum" || meant == "required" || meant == "type" || meant == "const" ||
+			meant == "items"
 	case map[string]any:
 		shape := keywords[meant].shape
 		fits = shape == oneSchema || shape == schemaMap || meant == "dependentRequired" || meant == "const"

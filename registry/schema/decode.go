@@ -52,7 +52,8 @@ func decodeFault(err error) *Fault {
 		switch syntax.Reason {
 		case rawjson.Duplicate:
 			name := syntax.Pointer[strings.LastIndexByte(syntax.Pointer, '/')+1:]
-			return &Fault{syntax.Pointer, fmt.Sprintf("found the key %s a second time; expected each key once", parser.Quote(refusal.UnescapePointer(name)))}
+			return &Fault{syntax.Pointer, fmt.Sprintf("found the key %s a second time; expected each key once",
+				parser.Quote(refusal.UnescapePointer(name)))}
 		case rawjson.Surrogate:
 			return &Fault{"", "found a lone surrogate escape; expected whole characters"}
 		}
@@ -122,8 +123,9 @@ func (d *schemaDecoder) value(depth int) (any, error) {
 	}
 	n := json.Number(literal)
 	if _, ok := decimal.Parse(string(n)); !ok {
-		return nil, &limitError{Fault{string(d.pointer), fmt.Sprintf("found a number out of range; expected at most %d bytes and an exponent from -%d to %d",
-			decimal.MaxBytes, decimal.MaxExponent, decimal.MaxExponent)}}
+		return nil, &limitError{Fault{string(d.pointer),
+			fmt.Sprintf("found a number out of range; expected at most %d bytes and an exponent from -%d to %d",
+				decimal.MaxBytes, decimal.MaxExponent, decimal.MaxExponent)}}
 	}
 	return n, nil
 }

@@ -196,7 +196,8 @@ func (l *resolver) target(s *subschema) (*subschema, string) {
 		if strings.HasPrefix(uri, baseURI) {
 			return nil, "found " + parser.Quote(ref) + ", which leads nowhere; expected a place of this schema such as #/$defs/name"
 		}
-		return nil, "found " + parser.Quote(ref) + ", which leads to another document; expected a place of this schema: nothing is ever fetched"
+		return nil, "found " + parser.Quote(ref) +
+			", which leads to another document; expected a place of this schema: nothing is ever fetched"
 	}
 	var found *subschema
 	switch {

@@ -31,9 +31,11 @@ var failures = []struct {
 }{
 	{"schema", faultNever}, {"enum", faultEnum}, {"const", faultConst},
 	{"minLength", faultMinLength}, {"maxLength", faultMaxLength}, {"pattern", faultPattern}, {"format", faultFormat},
-	{"minimum", faultMinimum}, {"maximum", faultMaximum}, {"exclusiveMinimum", faultExclusiveMinimum}, {"exclusiveMaximum", faultExclusiveMaximum},
+	{"minimum", faultMinimum}, {"maximum", faultMaximum}, {"exclusiveMinimum", faultExclusiveMinimum},
+	{"exclusiveMaximum", faultExclusiveMaximum},
 	{"multipleOf", faultMultiple},
-	{"minItems", faultMinItems}, {"maxItems", faultMaxItems}, {"uniqueItems", faultUnique}, {"minContains", faultContains}, {"maxContains", faultContainsMany},
+	{"minItems", faultMinItems}, {"maxItems", faultMaxItems}, {"uniqueItems", faultUnique}, {"minContains", faultContains},
+	{"maxContains", faultContainsMany},
 	{"minProperties", faultMinProperties}, {"maxProperties", faultMaxProperties},
 	{"anyOf", faultAnyOf}, {"oneOf", faultOneOf}, {"not", faultNot}, {"then", faultThen}, {"else", faultElse},
 }

@@ -41,7 +41,8 @@ func (n *node) children() []*node {
 		list = append(list, p.node)
 	}
 	list = append(list, n.prefixItems...)
-	for _, next := range []*node{n.additionalProperties, n.propertyNames, n.items, n.contains, n.unevaluatedProperties, n.unevaluatedItems} {
+	for _, next := range []*node{n.additionalProperties, n.propertyNames, n.items, n.contains, n.unevaluatedProperties,
+		n.unevaluatedItems} {
 		if next != nil {
 			list = append(list, next)
 		}

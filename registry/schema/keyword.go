@@ -71,8 +71,10 @@ var keywords = map[string]keyword{
 	"unevaluatedItems":      {shape: oneSchema, scope: childApplicator, only: draft2020},
 	"contains":              {shape: oneSchema, scope: testApplicator},
 
-	"allOf": {shape: schemaList, scope: inPlaceApplicator}, "anyOf": {shape: schemaList, scope: inPlaceApplicator}, "oneOf": {shape: schemaList, scope: inPlaceApplicator},
-	"if": {shape: oneSchema, scope: inPlaceApplicator}, "then": {shape: oneSchema, scope: inPlaceApplicator}, "else": {shape: oneSchema, scope: inPlaceApplicator},
+	"allOf": {shape: schemaList, scope: inPlaceApplicator}, "anyOf": {shape: schemaList, scope: inPlaceApplicator},
+	"oneOf": {shape: schemaList, scope: inPlaceApplicator},
+	"if":    {shape: oneSchema, scope: inPlaceApplicator}, "then": {shape: oneSchema, scope: inPlaceApplicator},
+	"else":             {shape: oneSchema, scope: inPlaceApplicator},
 	"dependentSchemas": {shape: schemaMap, scope: inPlaceApplicator, object: true, only: draft2020},
 	"not":              {shape: oneSchema, scope: testApplicator},
 

@@ -48,7 +48,8 @@ func (l *resolver) lintKeyword(s *subschema, name string, value any) {
 		l.lintExtension(s, name, value)
 		return
 	case !known:
-		message := "found the unknown keyword " + parser.Quote(name) + "; expected a keyword of JSON Schema 2020-12 or a name that begins with x-"
+		message := "found the unknown keyword " + parser.Quote(name) +
+			"; expected a keyword of JSON Schema 2020-12 or a name that begins with x-"
 		if suggestion := suggestKeyword(name); suggestion != "" {
 			message += " (did you mean " + suggestion + "?)"
 		}

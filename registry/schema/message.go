@@ -37,8 +37,9 @@ func ofArguments(tool string) *words {
 
 // ofAnswer are those of an answer that is asked to be JSON.
 var ofAnswer = &words{
-	by: "the schema", requires: "The schema", root: "The answer", member: "Member", again: "Send the answer again", whole: "The values of the answer",
-	less: "Send less in one answer.", unable: "Use other values.",
+	by: "the schema", requires: "The schema", root: "The answer", member: "Member", again: "Send the answer again",
+	whole: "The values of the answer",
+	less:  "Send less in one answer.", unable: "Use other values.",
 }
 
 // place names a place of the value.

@@ -253,7 +253,8 @@ func (n *node) schemaField(name string) **node {
 	return find(name, []field[*node]{
 		{"not", &n.not}, {"if", &n.ifSchema}, {"then", &n.thenSchema}, {"else", &n.elseSchema},
 		{"items", &n.items}, {"contains", &n.contains}, {"unevaluatedItems", &n.unevaluatedItems},
-		{"additionalProperties", &n.additionalProperties}, {"propertyNames", &n.propertyNames}, {"unevaluatedProperties", &n.unevaluatedProperties},
+		{"additionalProperties", &n.additionalProperties}, {"propertyNames", &n.propertyNames},
+		{"unevaluatedProperties", &n.unevaluatedProperties},
 	}...)
 }
 
@@ -265,7 +266,8 @@ func (n *node) listField(name string) *[]*node {
 // numberField is schemaField for numbers.
 func (n *node) numberField(name string) **decimal.Decimal {
 	return find(name, []field[*decimal.Decimal]{
-		{"minimum", &n.minimum}, {"maximum", &n.maximum}, {"exclusiveMinimum", &n.exclusiveMinimum}, {"exclusiveMaximum", &n.exclusiveMaximum},
+		{"minimum", &n.minimum}, {"maximum", &n.maximum}, {"exclusiveMinimum", &n.exclusiveMinimum},
+		{"exclusiveMaximum", &n.exclusiveMaximum},
 		{"multipleOf", &n.multipleOf},
 	}...)
 }
@@ -274,7 +276,8 @@ func (n *node) numberField(name string) **decimal.Decimal {
 func (n *node) countField(name string) *int {
 	return find(name, []field[int]{
 		{"minLength", &n.minLength}, {"maxLength", &n.maxLength}, {"minItems", &n.minItems}, {"maxItems", &n.maxItems},
-		{"minContains", &n.minContains}, {"maxContains", &n.maxContains}, {"minProperties", &n.minProperties}, {"maxProperties", &n.maxProperties},
+		{"minContains", &n.minContains}, {"maxContains", &n.maxContains}, {"minProperties", &n.minProperties},
+		{"maxProperties", &n.maxProperties},
 	}...)
 }
 

@@ -32,15 +32,18 @@ func (j *explanation) invalid(n *node, v any, f faultKind) {
 }
 
 func (j *explanation) missing(n *node, name string) {
-	j.reportMember(name, finding{code: refusal.MissingArgument, at: Parent, by: n, render: func(place string) string { return missingMessage(n, name, place, j.words) }})
+	j.reportMember(name, finding{code: refusal.MissingArgument, at: Parent, by: n,
+		render: func(place string) string { return missingMessage(n, name, place, j.words) }})
 }
 
 func (j *explanation) unexpected(n *node, v map[string]any, name string) {
-	j.reportMember(name, finding{code: refusal.UnexpectedArgument, at: Name, by: n, render: func(place string) string { return unexpectedMessage(n, v, name, place, j.words, &j.suggestions) }})
+	j.reportMember(name, finding{code: refusal.UnexpectedArgument, at: Name, by: n,
+		render: func(place string) string { return unexpectedMessage(n, v, name, place, j.words, &j.suggestions) }})
 }
 
 func (j *explanation) invalidName(n *node, name string) {
-	j.reportMember(name, finding{code: refusal.InvalidValue, at: Value, by: n, fault: faultName, render: func(place string) string { return invalidNameMessage(n, place) }})
+	j.reportMember(name, finding{code: refusal.InvalidValue, at: Value, by: n, fault: faultName,
+		render: func(place string) string { return invalidNameMessage(n, place) }})
 }
 
 // result returns the findings with their messages.

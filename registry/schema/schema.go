@@ -177,7 +177,8 @@ func (s *Schema) addNodes(document any, r Options) *Fault {
 	if s.plain == nil {
 		j := newLibraryJudge(document, nodes, r)
 		if j.err != nil {
-			return &Fault{"", "found a schema that kaptinlin/jsonschema cannot compile; expected one that it can (" + shortCause(j.err) + ")"}
+			return &Fault{"", "found a schema that kaptinlin/jsonschema cannot compile; expected one that it can (" + shortCause(j.err) +
+				")"}
 		}
 		s.library = func() *libraryJudge { return j }
 	}
@@ -235,9 +236,10 @@ func (n *node) hasPatterns() bool {
 
 var (
 	errMalformed    = errors.New("the arguments hold a value that no JSON text has, a number out of range, or nest too deeply")
-	errTooManySteps = fmt.Errorf("kaptinlin/jsonschema might take more than %d steps, or the refusal more than %d to write", maxSteps, maxReportSteps)
-	errDisagree     = errors.New("kaptinlin/jsonschema accepts what the program of the schema refuses")
-	errNoReason     = errors.New("kaptinlin/jsonschema refuses and names no place")
+	errTooManySteps = fmt.Errorf("kaptinlin/jsonschema might take more than %d steps, or the refusal more than %d to write", maxSteps,
+		maxReportSteps)
+	errDisagree = errors.New("kaptinlin/jsonschema accepts what the program of the schema refuses")
+	errNoReason = errors.New("kaptinlin/jsonschema refuses and names no place")
 )
 
 // Judge gives every violation of the arguments of a tool, or of its result, or nil. raw is the value as strict JSON;

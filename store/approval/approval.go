@@ -176,12 +176,14 @@ func stamp(t time.Time) time.Time { return t.Truncate(time.Millisecond).UTC() }
 
 // Validate returns an error unless every part is there and within its bounds.
 func (a *Approval) Validate() error {
-	ok := a.ID != "" && fits(a.ID, maxName) && !strings.ContainsAny(a.ID, " \x00") && len(a.Digest) == 64 && len(a.AnyThread) == 64 && len(a.Arguments) <= MaxArguments &&
+	ok := a.ID != "" && fits(a.ID, maxName) && !strings.ContainsAny(a.ID, " \x00") && len(a.Digest) == 64 && len(a.AnyThread) == 64 &&
+		len(a.Arguments) <= MaxArguments &&
 		len(a.Rules) > 0 && len(a.Rules) <= MaxRules && len(a.Rows) <= MaxRows && len(a.Votes) <= MaxVotes+1 && a.Until.After(a.Opened)
 	for _, name := range []string{a.Principal, a.User} {
 		ok = ok && fits(name, maxUser)
 	}
-	for _, name := range slices.Concat([]string{a.Workspace, a.Project, a.Agent, a.Thread, a.Tool, a.Version, a.Definition, a.AnswersDigest, a.Config, a.Ledger, a.Ran, a.Repeat.Key, a.Repeat.Digest}, a.Rules, a.Rows) {
+	for _, name := range slices.Concat([]string{a.Workspace, a.Project, a.Agent, a.Thread, a.Tool, a.Version, a.Definition, a.AnswersDigest,
+		a.Config, a.Ledger, a.Ran, a.Repeat.Key, a.Repeat.Digest}, a.Rules, a.Rows) {
 		ok = ok && fits(name, maxName)
 	}
 	for i := range a.Votes {
@@ -319,7 +321,8 @@ func (a *Approval) Cast(v Vote, now time.Time) (same bool, err error) {
 // equal reports whether a later vote of the same voter says the same and counts no longer,
 // whenever they were cast.
 func (v Vote) equal(w Vote) bool {
-	return v.Yes == w.Yes && v.Reason == w.Reason && v.Remember == w.Remember && v.Once == w.Once && v.Caller == w.Caller && slices.Equal(v.Rules, w.Rules) &&
+	return v.Yes == w.Yes && v.Reason == w.Reason && v.Remember == w.Remember && v.Once == w.Once && v.Caller == w.Caller &&
+		slices.Equal(v.Rules, w.Rules) &&
 		(v.Until.IsZero() || !w.Until.IsZero() && !w.Until.After(v.Until))
 }
 
@@ -332,7 +335,8 @@ func (a *Approval) Finish(e Ending, now time.Time) error {
 		return ErrUsed
 	case a.Ended.End != "", over != (e.End == EndExpired):
 		return ErrEnded
-	case e.End != EndWithdrawn && e.End != EndRevoked && e.End != EndExpired, utf8.RuneCountInString(e.Reason) > MaxReason, len(e.By) > maxUser:
+	case e.End != EndWithdrawn && e.End != EndRevoked &&
+		e.End != EndExpired, utf8.RuneCountInString(e.Reason) > MaxReason, len(e.By) > maxUser:
 		return errInvalid
 	}
 	a.Revision++

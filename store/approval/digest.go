@@ -58,7 +58,8 @@ func (c *Call) digest(kind, thread string) (string, error) {
 		return "", err
 	}
 	sum := sha256.Sum256(arguments)
-	return hash(kind, c.Tool, c.Version, c.Definition, c.Agent, c.Workspace, c.Project, c.Principal, c.User, thread, c.AnswersDigest, hex.EncodeToString(sum[:])), nil
+	return hash(kind, c.Tool, c.Version, c.Definition, c.Agent, c.Workspace, c.Project, c.Principal, c.User, thread, c.AnswersDigest,
+		hex.EncodeToString(sum[:])), nil
 }
 
 // hash is the SHA-256, in hex, of texts, each of which is quoted: different lists of texts

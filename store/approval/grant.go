@@ -44,7 +44,8 @@ func (c *Call) grantKey(rule string, scope Scope, anyThread string) string {
 	if scope == InThread {
 		thread = c.Thread
 	}
-	return hash("callgate grant 1", string(scope), rule, c.Tool, c.Version, c.Definition, c.Agent, c.Workspace, c.Project, c.Principal, c.User, thread, anyThread)
+	return hash("callgate grant 1", string(scope), rule, c.Tool, c.Version, c.Definition, c.Agent, c.Workspace, c.Project, c.Principal,
+		c.User, thread, anyThread)
 }
 
 // Grants returns the grants that the votes make, at most one for each rule: of the widest

@@ -103,7 +103,8 @@ func (c *Call) isRequester(v Voter) bool {
 func (c *Call) counted(votes []Vote, rule Rule, people People, now time.Time) (yes []Vote) {
 	for _, v := range votes {
 		switch {
-		case !v.Yes || !v.Until.IsZero() && !now.Before(v.Until) || !slices.Contains(v.Rules, rule.Name) || slices.ContainsFunc(yes, func(other Vote) bool { return other.By == v.By }):
+		case !v.Yes || !v.Until.IsZero() && !now.Before(v.Until) ||
+			!slices.Contains(v.Rules, rule.Name) || slices.ContainsFunc(yes, func(other Vote) bool { return other.By == v.By }):
 			continue
 		case v.Caller:
 			if rule.By != ByCaller || v.By != c.Principal {

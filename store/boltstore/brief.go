@@ -37,7 +37,8 @@ type running struct {
 var errElsewhere = errors.New("the call is not kept in memory")
 
 func newBrief(file *store.Engine, owner string, now func() time.Time, bounds store.Bounds) *brief {
-	b := &brief{file: file, owner: owner, now: now, running: map[string]*running{}, unused: sync.Pool{New: func() any { return &running{} }}}
+	b := &brief{file: file, owner: owner, now: now, running: map[string]*running{},
+		unused: sync.Pool{New: func() any { return &running{} }}}
 	b.quota = store.NewQuota(bounds.WithDefaults(briefCalls, briefBytes))
 	b.ended = newEnded(b, bounds)
 	return b

@@ -91,7 +91,8 @@ func newEnded(owner *brief, bounds store.Bounds) ended {
 	some := bounds.WithDefaults(handedCalls, HandedBytes)
 	some.Calls, some.Bytes = min(some.Calls, handedCalls), min(some.Bytes, HandedBytes)
 	return ended{
-		seed: maphash.MakeSeed(), index: map[uint64]uint32{}, slots: make([]slot, 1), bounds: [classes]store.Bounds{handed: some, owed: all},
+		seed: maphash.MakeSeed(), index: map[uint64]uint32{}, slots: make([]slot, 1),
+		bounds:     [classes]store.Bounds{handed: some, owed: all},
 		principals: map[string]uint32{}, blocks: newBlocks(owner, int(some.Bytes/blockBytes)), large: map[uint32][]byte{},
 	}
 }
@@ -142,7 +143,8 @@ func (e *ended) get(id string, now time.Time) (n uint32, call store.Call, err er
 func (e *ended) add(call *store.Call, kept bool) {
 	e.scratch = codec.AppendCall(e.scratch[:0], *call)
 	head, result := e.scratch, call.Answer.Result
-	s := slot{hash: maphash.String(e.seed, call.ID), ended: call.Ended.UnixMilli(), size: len(head) + len(result), head: len(head), class: owed, kept: kept}
+	s := slot{hash: maphash.String(e.seed, call.ID), ended: call.Ended.UnixMilli(), size: len(head) + len(result), head: len(head),
+		class: owed, kept: kept}
 	if call.Delivered && !kept {
 		s.class = handed
 	}

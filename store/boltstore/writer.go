@@ -291,7 +291,8 @@ func (w *writer) transact(batch []*job) (wrote bool, err error) {
 // diskFull reports whether the disk had no room.
 func diskFull(err error) bool {
 	var at *fs.PathError
-	return errors.As(err, &at) && (at.Op == "write" || at.Op == "truncate") && (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT))
+	return errors.As(err, &at) && (at.Op == "write" || at.Op == "truncate") &&
+		(errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT))
 }
 
 // committed reports whether the transaction that failed can be read, or may be.

@@ -59,18 +59,21 @@ func (b backend) run(ctx context.Context, acknowledged int, s *redisconn.Script,
 		if err == nil {
 			return code, rest, nil
 		}
-		if ctx.Err() != nil || errors.Is(err, errForeignReply) || errors.Is(err, errWrongToken) || errors.Is(err, errStaleEpoch) || errors.Is(err, errTooFewAcks) || redisconn.IsReply(err, "") {
+		if ctx.Err() != nil || errors.Is(err, errForeignReply) || errors.Is(err, errWrongToken) || errors.Is(err, errStaleEpoch) ||
+			errors.Is(err, errTooFewAcks) || redisconn.IsReply(err, "") {
 			break
 		}
 	}
-	if b.seeding == nil && !errors.Is(err, errForeignReply) && !errors.Is(err, errTooFewAcks) && !redisconn.IsOverload(err) && caller.Err() == nil {
+	if b.seeding == nil && !errors.Is(err, errForeignReply) && !errors.Is(err, errTooFewAcks) && !redisconn.IsOverload(err) &&
+		caller.Err() == nil {
 		b.disconnect(l, err)
 	}
 	return "", nil, store.Unavailable(redisconn.Describe(err))
 }
 
 // eval sends a script once.
-func (b backend) eval(ctx context.Context, l *conn, acknowledged int, s *redisconn.Script, args []any) (code string, rest []string, err error) {
+func (b backend) eval(ctx context.Context, l *conn, acknowledged int, s *redisconn.Script,
+	args []any) (code string, rest []string, err error) {
 	wait := b.timeouts.reply
 	if acknowledged > 0 {
 		wait = b.timeouts.ackReply
@@ -104,7 +107,8 @@ func (b backend) eval(ctx context.Context, l *conn, acknowledged int, s *redisco
 }
 
 // send sends a script and, on the same connection, waits for the replicas.
-func send(ctx context.Context, l *conn, acknowledged int, s *redisconn.Script, args []any, known bool) (reply []string, acks int64, err error) {
+func send(ctx context.Context, l *conn, acknowledged int, s *redisconn.Script, args []any,
+	known bool) (reply []string, acks int64, err error) {
 	command := append(append(s.AppendCall(make([]any, 0, 4+len(args)), !known, 1), l.epochKey), args...)
 	if acknowledged == 0 {
 		reply, err = redisconn.Do(ctx, l.node, command...).Texts()

@@ -19,7 +19,8 @@ var errForeignReply = errors.New("Redis answers with something that Callgate has
 // kinds are what the keys of records begin with.
 var kinds = [...]string{
 	store.CallRecord: "call:", store.KeyRecord: "key:", store.AskRecord: "ask:", store.QuestionRecord: "question:",
-	store.GrantRecord: "grant:", store.LeaseRecord: "lease:", store.StopsRecord: "stops:", store.ThreadRecord: "thread:", store.KeepingRecord: "keeping:",
+	store.GrantRecord: "grant:", store.LeaseRecord: "lease:", store.StopsRecord: "stops:", store.ThreadRecord: "thread:",
+	store.KeepingRecord: "keeping:",
 }
 
 func recordKey(key store.Key) string {
@@ -36,11 +37,13 @@ var indexes = [...]struct {
 }{
 	store.OpenIndex: {"open:", true, true}, store.DueIndex: {name: "due"}, store.EndedIndex: {name: "ended"},
 	store.SpareIndex: {name: "spare"}, store.PrincipalsSpare: {name: "spare:", of: true},
-	store.AskedIndex: {name: "asked", untimed: true}, store.ClosingIndex: {name: "closing"}, store.PrincipalsClosing: {name: "closing:", of: true},
-	store.OverIndex: {name: "over"}, store.NewsIndex: {name: "news"},
+	store.AskedIndex: {name: "asked", untimed: true}, store.ClosingIndex: {name: "closing"},
+	store.PrincipalsClosing: {name: "closing:", of: true},
+	store.OverIndex:         {name: "over"}, store.NewsIndex: {name: "news"},
 	store.GrantIndex: {name: "grants", untimed: true}, store.GrantsWithKey: {"grants:", true, true}, store.LapsingIndex: {name: "lapsing"},
-	store.NodeIndex: {name: "nodes", untimed: true}, store.ThreadIndex: {name: "threads"}, store.PrincipalsThreads: {name: "threads:", of: true},
-	store.StubIndex: {name: "stubs"}, store.PrincipalsStubs: {name: "stubs:", of: true},
+	store.NodeIndex: {name: "nodes", untimed: true}, store.ThreadIndex: {name: "threads"},
+	store.PrincipalsThreads: {name: "threads:", of: true},
+	store.StubIndex:         {name: "stubs"}, store.PrincipalsStubs: {name: "stubs:", of: true},
 }
 
 func indexKey(i store.Index) string {

@@ -221,7 +221,8 @@ func New(ctx context.Context, options Options) (*Store, error) {
 		lease: cmp.Or(options.Hooks.Lease, leaseTime), bounds: options.Bounds.WithDefaults(store.DurableCalls, store.DurableBytes),
 		started: time.Now(), lost: make(chan struct{}, 1), held: map[store.Key]held{}, begun: map[string]int{},
 	}
-	r.process = store.Process{Name: options.Node + "/" + rand.Text(), Node: options.Node, Replica: options.Replica, Holds: r.holds, Wait: r.timeouts.decision}
+	r.process = store.Process{Name: options.Node + "/" + rand.Text(), Node: options.Node, Replica: options.Replica, Holds: r.holds,
+		Wait: r.timeouts.decision}
 	r.Engine = store.NewEngine(backend{Store: r}, r.process, r.now, r.bounds)
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.state.Store(&connState{cause: errors.New("Redis has not been reached yet")})
@@ -265,8 +266,9 @@ var (
 	errTooFewAcks = errors.New("too few replicas of Redis have confirmed")
 	errLate       = errors.New("Redis has received a request too late")
 	errClosed     = errors.New("the store is closed")
-	errGap        = errors.New("Redis has lost data, and records of the audit log of that time are missing, so keys may be missing that have started a call; " +
-		"put the rotated files back, or accept the loss with \"callgate audit accept-loss\"")
+	errGap        = errors.New(
+		"Redis has lost data, and records of the audit log of that time are missing, so keys may be missing that have started a call; " +
+			"put the rotated files back, or accept the loss with \"callgate audit accept-loss\"")
 )
 
 // Open records a call that is about to be judged. Where its key has already started

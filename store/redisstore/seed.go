@@ -354,7 +354,8 @@ func (r *Store) kept() (kept []store.Kept) {
 const maxMissing = 65_536
 
 // fold puts back what the log says behind a mark.
-func (r *Store) fold(ctx context.Context, e *store.Engine, mark uint64, done *store.Folded) (missing []store.Fact, complete bool, err error) {
+func (r *Store) fold(ctx context.Context, e *store.Engine, mark uint64,
+	done *store.Folded) (missing []store.Fact, complete bool, err error) {
 	if r.options.Log.Read == nil {
 		return nil, true, nil
 	}
@@ -398,7 +399,8 @@ func (r *Store) await(ctx context.Context, s *seeding, round string) (epoch stri
 		gap = "1"
 	}
 	nodes := max(1, r.options.Replicas)
-	code, reply, err := backend{r, s.conn}.run(ctx, 0, agreeScript, []any{s.instance, s.instance + "/" + rand.Text(), r.options.Node, s.attempt, gap, nodes, round})
+	code, reply, err := backend{r, s.conn}.run(ctx, 0, agreeScript,
+		[]any{s.instance, s.instance + "/" + rand.Text(), r.options.Node, s.attempt, gap, nodes, round})
 	switch {
 	case err != nil:
 		return "", err

@@ -145,7 +145,8 @@ func (h *hall) chatGateway(ctx context.Context, program, name, log, model, speak
 	s, err := h.gateway(ctx, program, name, data, map[string]string{
 		"callgate.yaml":    "upstreams: upstreams.yaml\n",
 		"tools/bench.yaml": benchTool("read", "{type: client}"),
-		"upstreams.yaml":   "upstreams:\n  - {name: mock, base_url: \"http://" + model + "/v1\", speaks: [" + speaks + "], modes: [enforce], models: [" + textModel + ", " + callModel + ", " + longModel + ", " + shortModel + "]}\n# end\n",
+		"upstreams.yaml": "upstreams:\n  - {name: mock, base_url: \"http://" + model + "/v1\", speaks: [" + speaks +
+			"], modes: [enforce], models: [" + textModel + ", " + callModel + ", " + longModel + ", " + shortModel + "]}\n# end\n",
 	})
 	if err != nil {
 		return nil, err

@@ -82,7 +82,8 @@ func gate(ctx context.Context, args []string) error {
 		for _, of := range []string{ofBase, ofThis} {
 			s, err := start(programs[of], name+"-"+of)
 			if err != nil && of == ofBase {
-				return nil, fmt.Errorf("%w\nThe base does not start by the configuration of this benchmark: name a later one with -base", err)
+				return nil, fmt.Errorf("%w\nThe base does not start by the configuration of this benchmark: name a later one with -base",
+					err)
 			}
 			if err != nil {
 				return nil, err
@@ -156,9 +157,10 @@ func (h *hall) gateCases(p *plan, calls func(name, log string) ([]*subject, erro
 		}
 	}
 	load := func(name string, connections int) *benchCase {
-		return &benchCase{name: over(name, connections), metrics: ofRequests(), load: func(ctx context.Context, s *subject) (sample, error) {
-			return h.requests(ctx, s, s.script, connections, p.seconds)
-		}}
+		return &benchCase{name: over(name, connections), metrics: ofRequests(),
+			load: func(ctx context.Context, s *subject) (sample, error) {
+				return h.requests(ctx, s, s.script, connections, p.seconds)
+			}}
 	}
 	if p.wants("calls") {
 		both, err := calls("memory", memory)
@@ -204,7 +206,8 @@ func printVerdicts(cases []*benchCase, bound float64) (failed int) {
 			if v == fails {
 				failed++
 			}
-			fmt.Printf("%-34s %-22s %8.0f %8.0f %6.2f %6.2f %6.2f  %s\n", c.name, m.title, base.median, this.median, ratio.median, ratio.q25, ratio.q75, v)
+			fmt.Printf("%-34s %-22s %8.0f %8.0f %6.2f %6.2f %6.2f  %s\n", c.name, m.title, base.median, this.median, ratio.median,
+				ratio.q25, ratio.q75, v)
 		}
 	}
 	return failed
@@ -290,7 +293,8 @@ func defaultBase(ctx context.Context) (string, error) {
 			return name, nil
 		}
 	}
-	return "", errors.New("no base: there is no tag, no origin/main and no commit before HEAD here; fetch them, or name a commit with -base")
+	return "", errors.New(
+		"no base: there is no tag, no origin/main and no commit before HEAD here; fetch them, or name a commit with -base")
 }
 
 // git runs git on this repository, and returns what it prints.

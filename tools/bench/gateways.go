@@ -106,7 +106,8 @@ func (h *hall) build(ctx context.Context, given, tree string) (string, error) {
 	}
 	path := filepath.Join(dir, "callgate")
 	// Without paths of its own, one tree uses what another has compiled.
-	out, err := exec.CommandContext(ctx, "go", "build", "-C", tree, "-trimpath", "-buildvcs=false", "-tags", "nomsgpack", "-o", path, "./cmd/callgate").CombinedOutput()
+	out, err := exec.CommandContext(ctx, "go", "build", "-C", tree, "-trimpath", "-buildvcs=false", "-tags", "nomsgpack", "-o", path,
+		"./cmd/callgate").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("go build in %s: %w: %s", tree, err, out)
 	}
@@ -177,7 +178,8 @@ func (h *hall) gateway(ctx context.Context, program, name, data string, more map
 		return nil, err
 	}
 	files := map[string]string{
-		"callgate.yaml":   fmt.Sprintf("server: {listen: \"127.0.0.1:%d\", admin_listen: \"127.0.0.1:%d\"}\ndata_dir: %s\n%s# end\n", port, admin, data, more["callgate.yaml"]),
+		"callgate.yaml": fmt.Sprintf("server: {listen: \"127.0.0.1:%d\", admin_listen: \"127.0.0.1:%d\"}\ndata_dir: %s\n%s# end\n", port,
+			admin, data, more["callgate.yaml"]),
 		"policy.csv":      "p, role:user, acme/*, bench.*, , allow\ng, Analyst, role:user, acme/alpha\n# end\n",
 		"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst], hosts: [example.com]}}}}\n# end\n",
 		"limits.yaml":     wideLimits + "# end\n",

@@ -142,5 +142,6 @@ func (h *hall) callGateway(ctx context.Context, program, name, log string, files
 // script writes a script for wrk, which sends one request.
 func (h *hall) script(name, body, media string) (string, error) {
 	path := filepath.Join(h.work, name)
-	return path, os.WriteFile(path, []byte("wrk.method = \"POST\"\nwrk.headers[\"Content-Type\"] = \""+media+"\"\nwrk.body = [["+body+"]]\n"), 0o600)
+	return path, os.WriteFile(path, []byte(
+		"wrk.method = \"POST\"\nwrk.headers[\"Content-Type\"] = \""+media+"\"\nwrk.body = [["+body+"]]\n"), 0o600)
 }

@@ -118,11 +118,13 @@ func (c *benchCase) index(name string) int {
 // pairs; of streams also how many did not end as they should.
 func (c *benchCase) print() {
 	for _, m := range c.metrics {
-		fmt.Printf("\n%s: %s\n%-9s %8s %8s %8s %8s %8s   %6s %6s %6s\n", c.name, m.title, "", "median", "min", "q25", "q75", "max", "ratio", "q25", "q75")
+		fmt.Printf("\n%s: %s\n%-9s %8s %8s %8s %8s %8s   %6s %6s %6s\n", c.name, m.title, "", "median", "min", "q25", "q75", "max", "ratio",
+			"q25", "q75")
 		reference := c.values(c.index(c.reference), m)
 		for i, s := range c.subjects {
 			v, r := spreadOf(c.values(i, m)), spreadOf(pairs(c.values(i, m), reference))
-			fmt.Printf("%-9s %8.0f %8.0f %8.0f %8.0f %8.0f   %6.2f %6.2f %6.2f\n", s.name, v.median, v.min, v.q25, v.q75, v.max, r.median, r.q25, r.q75)
+			fmt.Printf("%-9s %8.0f %8.0f %8.0f %8.0f %8.0f   %6.2f %6.2f %6.2f\n", s.name, v.median, v.min, v.q25, v.q75, v.max, r.median,
+				r.q25, r.q75)
 		}
 	}
 	if !c.streams {
@@ -150,7 +152,8 @@ func loadAverage() string {
 // requests loads a subject with wrk.
 func (h *hall) requests(ctx context.Context, s *subject, script string, connections, seconds int) (sample, error) {
 	before := processorTime(s.pid)
-	out, err := exec.CommandContext(ctx, h.wrk, "-t1", "-c"+strconv.Itoa(connections), "-d"+strconv.Itoa(seconds)+"s", "--latency", "-s", script, s.url).CombinedOutput()
+	out, err := exec.CommandContext(ctx, h.wrk, "-t1", "-c"+strconv.Itoa(connections), "-d"+strconv.Itoa(seconds)+"s", "--latency",
+		"-s", script, s.url).CombinedOutput()
 	if err != nil {
 		return sample{}, fmt.Errorf("wrk: %w: %s", err, out)
 	}

@@ -15,7 +15,8 @@ import (
 // their resident memory at the start, half way and at the end. What still grows in
 // the second half is not bounded yet.
 func printMemory(ctx context.Context, gateways []*subject, calls int) error {
-	fmt.Printf("\nresident memory, MB, after calls without keys\n%-9s %8s %8d %8d   %8s   second half\n", "", "start", calls/2, calls, "growth")
+	fmt.Printf("\nresident memory, MB, after calls without keys\n%-9s %8s %8d %8d   %8s   second half\n", "", "start", calls/2, calls,
+		"growth")
 	for _, s := range gateways {
 		var at [3]float64
 		for i := range at {
@@ -30,7 +31,8 @@ func printMemory(ctx context.Context, gateways []*subject, calls int) error {
 				return fmt.Errorf("memory, %s: %w", s.name, err)
 			}
 		}
-		fmt.Printf("%-9s %8.0f %8.0f %8.0f   %8.0f   %.0f bytes a call\n", s.name, at[0]/1e6, at[1]/1e6, at[2]/1e6, (at[2]-at[0])/1e6, (at[2]-at[1])/float64(calls-calls/2))
+		fmt.Printf("%-9s %8.0f %8.0f %8.0f   %8.0f   %.0f bytes a call\n", s.name, at[0]/1e6, at[1]/1e6, at[2]/1e6, (at[2]-at[0])/1e6,
+			(at[2]-at[1])/float64(calls-calls/2))
 	}
 	return nil
 }

@@ -40,7 +40,8 @@ func (h *hall) redis(ctx context.Context, server string) (address string, err er
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
-	c := exec.Command(server, "--bind", "127.0.0.1", "--port", fmt.Sprint(port), "--dir", dir, "--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction")
+	c := exec.Command(server, "--bind", "127.0.0.1", "--port", fmt.Sprint(port), "--dir", dir, "--save", "", "--appendonly", "no",
+		"--maxmemory-policy", "noeviction")
 	ended, err := h.begin(c)
 	if err != nil {
 		return "", err

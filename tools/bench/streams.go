@@ -78,38 +78,41 @@ func newClient(connections int) *http.Client {
 func firstTokens(w *wire) *benchCase {
 	const streams = 400
 	metrics := []metric{costOf("stream"), latencyOf("first token, µs")}
-	return &benchCase{name: over("first token", 1), metrics: metrics, streams: true, load: func(ctx context.Context, s *subject) (sample, error) {
-		var times []float64
-		var left atomic.Int64
-		left.Store(streams)
-		got, err := s.streams(ctx, w, shortModel, shortChunks, 1, func() bool { return left.Add(-1) >= 0 }, func(one stream) {
-			if one.first > 0 { // else it was cut before
-				times = append(times, float64(one.first.Microseconds()))
+	return &benchCase{name: over("first token", 1), metrics: metrics, streams: true,
+		load: func(ctx context.Context, s *subject) (sample, error) {
+			var times []float64
+			var left atomic.Int64
+			left.Store(streams)
+			got, err := s.streams(ctx, w, shortModel, shortChunks, 1, func() bool { return left.Add(-1) >= 0 }, func(one stream) {
+				if one.first > 0 { // else it was cut before
+					times = append(times, float64(one.first.Microseconds()))
+				}
+			})
+			if err == nil && len(times) < streams/2 {
+				err = fmt.Errorf("%d of %d streams had text", len(times), streams)
 			}
-		})
-		if err == nil && len(times) < streams/2 {
-			err = fmt.Errorf("%d of %d streams had text", len(times), streams)
-		}
-		if err == nil {
-			got.latency = spreadOf(times).median
-		}
-		return got, err
-	}}
+			if err == nil {
+				got.latency = spreadOf(times).median
+			}
+			return got, err
+		}}
 }
 
 // manyStreams are streams of so many chunks, over many connections.
 func manyStreams(w *wire, model string, chunks, seconds int) *benchCase {
 	name := over(fmt.Sprintf("streams of %d chunks", chunks), streamConnections)
-	return &benchCase{name: name, metrics: []metric{costOf("stream"), rateOf("stream")}, streams: true, load: func(ctx context.Context, s *subject) (sample, error) {
-		end := time.Now().Add(time.Duration(seconds) * time.Second)
-		return s.streams(ctx, w, model, chunks, streamConnections, func() bool { return time.Now().Before(end) }, func(stream) {})
-	}}
+	return &benchCase{name: name, metrics: []metric{costOf("stream"), rateOf("stream")}, streams: true,
+		load: func(ctx context.Context, s *subject) (sample, error) {
+			end := time.Now().Add(time.Duration(seconds) * time.Second)
+			return s.streams(ctx, w, model, chunks, streamConnections, func() bool { return time.Now().Before(end) }, func(stream) {})
+		}}
 }
 
 // streams reads streams over so many connections while there are more, and gives
 // each to each, which is called at once by as many. Its rate and its cost are
 // those of whole streams.
-func (s *subject) streams(ctx context.Context, w *wire, model string, chunks, connections int, more func() bool, each func(stream)) (sample, error) {
+func (s *subject) streams(ctx context.Context, w *wire, model string, chunks, connections int, more func() bool,
+	each func(stream)) (sample, error) {
 	var done, cut atomic.Int64
 	began, before := time.Now(), processorTime(s.pid)
 	err := together(connections, more, func(client *http.Client) error {

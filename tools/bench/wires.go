@@ -37,10 +37,12 @@ var chatWire = wire{
 	path:    "/chat/completions",
 	offered: `"tools":[{"type":"function","function":{"name":"bench_echo","parameters":{"type":"object"}}}],`,
 	request: func(model, more string) string {
-		return `{"model":"` + model + `",` + more + `"messages":[{"role":"system","content":"` + system + `"},{"role":"user","content":"` + question + `"}]}`
+		return `{"model":"` + model + `",` + more + `"messages":[{"role":"system","content":"` + system + `"},{"role":"user","content":"` +
+			question + `"}]}`
 	},
 	text: chatHead + `"content":"` + someText + `"},"logprobs":null,"finish_reason":"stop"` + chatTail,
-	call: chatHead + `"content":null,"tool_calls":[{"id":"call_1","type":"function","function":{"name":"bench_echo","arguments":` + strconv.Quote(arguments) + `}}]},"logprobs":null,"finish_reason":"tool_calls"` + chatTail,
+	call: chatHead + `"content":null,"tool_calls":[{"id":"call_1","type":"function","function":{"name":"bench_echo","arguments":` +
+		strconv.Quote(arguments) + `}}]},"logprobs":null,"finish_reason":"tool_calls"` + chatTail,
 	stream: func(chunks int) [][]byte {
 		event := func(delta, finish string) []byte {
 			return fmt.Appendf(nil, `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1700000000,"model":"mock","choices":[{"index":0,"delta":%s,"logprobs":null,"finish_reason":%s}]}`+"\n\n", delta, finish)
@@ -69,7 +71,8 @@ var messagesWire = wire{
 	path:    "/messages",
 	offered: `"tools":[{"name":"bench_echo","input_schema":{"type":"object"}}],`,
 	request: func(model, more string) string {
-		return `{"model":"` + model + `","max_tokens":1000,` + more + `"system":"` + system + `","messages":[{"role":"user","content":"` + question + `"}]}`
+		return `{"model":"` + model + `","max_tokens":1000,` + more + `"system":"` + system + `","messages":[{"role":"user","content":"` +
+			question + `"}]}`
 	},
 	text: message(`{"type":"text","text":"`+someText+`","citations":null}`, `"end_turn"`),
 	call: message(`{"type":"tool_use","id":"toolu_1","name":"bench_echo","input":`+arguments+`,"caller":{"type":"direct"}}`, `"tool_use"`),
@@ -90,7 +93,8 @@ var messagesWire = wire{
 }
 
 func response(status, output string) string {
-	return `{"id":"resp_1","object":"response","created_at":1700000000,"status":"` + status + `","error":null,"incomplete_details":null,"instructions":null,"metadata":{},` +
+	return `{"id":"resp_1","object":"response","created_at":1700000000,"status":"` + status +
+		`","error":null,"incomplete_details":null,"instructions":null,"metadata":{},` +
 		`"model":"mock","output":[` + output + `],"parallel_tool_calls":true,"tool_choice":"auto","tools":[],"temperature":1,"top_p":1,` +
 		`"usage":{"input_tokens":20,"input_tokens_details":{"cached_tokens":0},"output_tokens":100,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":120}}`
 }

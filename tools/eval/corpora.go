@@ -64,7 +64,8 @@ func readCompletions(file string, data []byte, real bool) ([]CorpusCompletion, e
 			return nil, fmt.Errorf("%s:%d: there is no member raw", file, number)
 		}
 		text := read.Shape == "prose" || read.Shape == "fenced_code" || read.Shape == "json_scalar"
-		all = append(all, CorpusCompletion{fmt.Sprintf("%s:%d", file, number), *read.Raw, real && text && !actionInput.MatchString(*read.Raw)})
+		all = append(all, CorpusCompletion{fmt.Sprintf("%s:%d", file, number), *read.Raw,
+			real && text && !actionInput.MatchString(*read.Raw)})
 	}
 	if len(all) == 0 {
 		return nil, fmt.Errorf("%s has no completion", file)

@@ -35,7 +35,8 @@ func newToolServer() (*toolServer, error) {
 	mux.HandleFunc("/fails", answering(http.StatusInternalServerError, "{}"))
 	mux.HandleFunc("/mumbles", answering(http.StatusOK, `{"results":`))
 	mux.HandleFunc("/rambles", answering(http.StatusOK, `{"results":["`+strings.Repeat("and so on ", 100)+`"]}`))
-	t := &toolServer{"http://" + listener.Addr().String(), &http.Server{Handler: mux, ErrorLog: log.New(io.Discard, "", 0)}, make(chan struct{})}
+	t := &toolServer{"http://" + listener.Addr().String(), &http.Server{Handler: mux, ErrorLog: log.New(io.Discard, "", 0)},
+		make(chan struct{})}
 	go func() {
 		defer close(t.ended)
 		if err := t.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

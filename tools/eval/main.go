@@ -96,7 +96,8 @@ func measure(ctx context.Context, o options, stdout io.Writer) error {
 		return err
 	}
 	if failed := found.failed(o.maxTurns); failed > 0 {
-		return &sample.ExitError{Code: sample.ExitFailed, Cause: fmt.Errorf("%d exchanges did not end as they were to, within %d turns", failed, o.maxTurns)}
+		return &sample.ExitError{Code: sample.ExitFailed,
+			Cause: fmt.Errorf("%d exchanges did not end as they were to, within %d turns", failed, o.maxTurns)}
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func (s *scene) Close() {
 
 // answer judges a completion of a case, and executes its call.
 func (s *scene) answer(ctx context.Context, c *Case, completion string, first bool) (outcome, error) {
-	a, err := s.executor.Admit(ctx, gateway.Request{Subject: c.subject()})
+	a, err := s.executor.Kernel.Admit(ctx, gateway.Request{Subject: c.subject()})
 	if err != nil {
 		return outcome{}, fmt.Errorf("the case %q: its request is refused: %w", c.Name, err)
 	}
@@ -105,7 +105,8 @@ func (e sceneEngine) Run(ctx context.Context, call tool.Call) (tool.Result, erro
 
 // setPolicy gives every call everywhere one effect.
 func (s *scene) setPolicy(effect string) (err error) {
-	s.config.Policy, _, err = policy.Load(policy.Source{File: "scene", Data: []byte("p, " + s.agent + ", *, *, , " + effect + "\n# end\n")}, nil, nil)
+	s.config.Policy, _, err = policy.Load(policy.Source{File: "scene", Data: []byte("p, " + s.agent + ", *, *, , " + effect + "\n# end\n")},
+		nil, nil)
 	return err
 }
 

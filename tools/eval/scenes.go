@@ -80,7 +80,7 @@ func takenSlots(s *scene) error {
 // changedTool has the tool in quarantine.
 func changedTool(s *scene) error {
 	s.opens = func(_ context.Context, s *scene, c *Case) error {
-		s.executor.Quarantine(map[string]bool{c.Intent.Tool: true})
+		s.executor.Kernel.Quarantine(map[string]bool{c.Intent.Tool: true})
 		return nil
 	}
 	return nil
@@ -89,8 +89,8 @@ func changedTool(s *scene) error {
 // startingTool has the tool's server listed its tools once a model has waited.
 func startingTool(s *scene) error {
 	s.opens = func(_ context.Context, s *scene, c *Case) error {
-		s.executor.Starting(map[string]bool{c.Intent.Tool: true})
-		s.waits = func() { s.executor.Starting(nil) }
+		s.executor.Kernel.Starting(map[string]bool{c.Intent.Tool: true})
+		s.waits = func() { s.executor.Kernel.Starting(nil) }
 		return nil
 	}
 	return nil
@@ -106,7 +106,8 @@ func otherChosen(s *scene) error {
 // severalProjects has a caller of several projects.
 func severalProjects(s *scene) error {
 	d := s.config.Defaults
-	s.config.Identity = everybody{&identity.Principal{Name: "caller", Agents: []string{s.agent}, Workspace: d.Workspace, Projects: []string{d.Project, "other"}}}
+	s.config.Identity = everybody{&identity.Principal{Name: "caller", Agents: []string{s.agent}, Workspace: d.Workspace,
+		Projects: []string{d.Project, "other"}}}
 	return nil
 }
 
@@ -118,7 +119,8 @@ func (e everybody) Authenticate(string) *identity.Principal { return e.Principal
 
 // keyHooks are hooks that let no access key of AWS pass.
 func keyHooks() *hook.Set {
-	return hook.NewSet([]*hook.Hook{{Name: "keys", At: []hook.Point{hook.Call}, Patterns: hook.Builtin("aws-access-key"), OnMatch: hook.Deny, MaxBytes: 1 << 20}})
+	return hook.NewSet([]*hook.Hook{{Name: "keys", At: []hook.Point{hook.Call}, Patterns: hook.Builtin("aws-access-key"),
+		OnMatch: hook.Deny, MaxBytes: 1 << 20}})
 }
 
 // rule is that by which people are asked in scenes.
@@ -140,7 +142,8 @@ func deniedByPeople(s *scene) error {
 		desk := s.executor.Desk()
 		waiting, err := desk.Get(ctx, s.approvalID)
 		if err == nil {
-			_, err = desk.Vote(ctx, approval.Voter{Approves: []string{rule}}, waiting.ID, approvals.Ballot{Digest: waiting.Digest, Reason: "not before the audit"})
+			_, err = desk.Vote(ctx, approval.Voter{Approves: []string{rule}}, waiting.ID,
+				approvals.Ballot{Digest: waiting.Digest, Reason: "not before the audit"})
 		}
 		return err
 	}

@@ -95,7 +95,8 @@ func (v *evaluation) writePage(file string) error {
 		return err
 	}
 	var text strings.Builder
-	if err := page.Execute(&text, map[string]any{"Turns": turns.String(), "Corpora": corpora.String(), "Prose": prose.String(), "Omitted": len(v.omitted)}); err != nil {
+	if err := page.Execute(&text, map[string]any{"Turns": turns.String(), "Corpora": corpora.String(), "Prose": prose.String(),
+		"Omitted": len(v.omitted)}); err != nil {
 		return err
 	}
 	return os.WriteFile(file, []byte(text.String()), 0o644)

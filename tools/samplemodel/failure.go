@@ -57,7 +57,8 @@ func refuse(w http.ResponseWriter, f *failure) {
 func answer(w http.ResponseWriter, status int, value any) {
 	body, err := json.Marshal(value)
 	if err != nil {
-		status, body = http.StatusInternalServerError, []byte(`{"error":{"message":"internal","type":"server_error","param":null,"code":null}}`)
+		status, body = http.StatusInternalServerError,
+			[]byte(`{"error":{"message":"internal","type":"server_error","param":null,"code":null}}`)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))

@@ -25,7 +25,8 @@ func versioned(serve http.HandlerFunc) http.HandlerFunc {
 func (m model) readMessages(body []byte) (*question, *failure) {
 	q := messagesRequest{MaxTokens: -1}
 	if json.Unmarshal(body, &q) != nil {
-		return nil, failed(http.StatusBadRequest, "", "found no request for a message; expected an object with model, max_tokens and messages")
+		return nil, failed(http.StatusBadRequest, "",
+			"found no request for a message; expected an object with model, max_tokens and messages")
 	}
 	switch {
 	case q.Model == "":

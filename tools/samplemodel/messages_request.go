@@ -45,7 +45,8 @@ func followMessages(messages []message) (conversation, *failure) {
 			case b.Type == "tool_use", m.Role != "user", n > 0 && blocks[n-1].Type != "tool_result":
 				return c, failed(http.StatusBadRequest, "", "messages.%d.content.%d: found a %s where none may stand", i, n, b.Type)
 			case !open[b.Call]:
-				return c, failed(http.StatusBadRequest, "", "messages.%d.content.%d: unexpected `tool_use_id` found in `tool_result` blocks", i, n)
+				return c, failed(http.StatusBadRequest, "",
+					"messages.%d.content.%d: unexpected `tool_use_id` found in `tool_result` blocks", i, n)
 			}
 			delete(open, b.Call)
 			text, ok := textOf(b.Content)
@@ -58,7 +59,8 @@ func followMessages(messages []message) (conversation, *failure) {
 			}
 		}
 		if len(open) > 0 {
-			return c, failed(http.StatusBadRequest, "", "messages.%d: `tool_use` ids were found without `tool_result` blocks immediately after", i-1)
+			return c, failed(http.StatusBadRequest, "",
+				"messages.%d: `tool_use` ids were found without `tool_result` blocks immediately after", i-1)
 		}
 		switch m.Role {
 		case "system":
@@ -77,7 +79,8 @@ func followMessages(messages []message) (conversation, *failure) {
 		}
 	}
 	if len(open) > 0 {
-		return c, failed(http.StatusBadRequest, "", "messages.%d: `tool_use` ids were found without `tool_result` blocks immediately after", len(messages)-1)
+		return c, failed(http.StatusBadRequest, "", "messages.%d: `tool_use` ids were found without `tool_result` blocks immediately after",
+			len(messages)-1)
 	}
 	return c, nil
 }

@@ -42,7 +42,8 @@ func (s *scenario) play(c conversation, native bool) reply {
 	r := reply{text: c.fill(t.Text), fault: t.Fault, blocks: t.Blocks, items: t.Items, status: t.Status, body: t.Body}
 	for i, call := range t.Calls {
 		if native {
-			r.calls = append(r.calls, toolCall{fmt.Sprintf("call_%d_%d", c.answers, i), "function", function{wire(call.Name), call.written()}})
+			r.calls = append(r.calls, toolCall{fmt.Sprintf("call_%d_%d", c.answers, i),
+				"function", function{wire(call.Name), call.written()}})
 			continue
 		}
 		if r.text != "" {

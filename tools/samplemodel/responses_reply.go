@@ -204,5 +204,6 @@ func (s *responseStream) pieces(index int, done, added map[string]any, member, n
 func (responsesForm) failure(status int) any { return newFailure(status, "", serverFailed) }
 
 func (responsesForm) broken(n int) event {
-	return event{"error", map[string]any{"type": "error", "code": "server_error", "message": serverFailed, "param": nil, "sequence_number": n}}
+	return event{"error", map[string]any{"type": "error", "code": "server_error", "message": serverFailed, "param": nil,
+		"sequence_number": n}}
 }

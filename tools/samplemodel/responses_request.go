@@ -114,5 +114,6 @@ func followItems(items []inputItem) (conversation, *failure) {
 
 // clientRuns says whether an item of a type is a call that the application runs.
 func clientRuns(kind any) bool {
-	return slices.Contains([]any{"function_call", "custom_tool_call", "local_shell_call", "shell_call", "apply_patch_call", "computer_call"}, kind)
+	return slices.Contains([]any{"function_call", "custom_tool_call", "local_shell_call", "shell_call", "apply_patch_call",
+		"computer_call"}, kind)
 }

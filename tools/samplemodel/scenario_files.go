@@ -50,7 +50,8 @@ func newRepertoire(other string) (*repertoire, error) {
 	}
 	if !strings.HasSuffix(other, suffix) {
 		if r.other = r.scenarios[other]; r.other == nil {
-			return nil, fmt.Errorf("found the scenario %q; expected a file that ends in %s, or one of %s", other, suffix, strings.Join(r.names(), ", "))
+			return nil, fmt.Errorf("found the scenario %q; expected a file that ends in %s, or one of %s", other, suffix,
+				strings.Join(r.names(), ", "))
 		}
 		return r, nil
 	}

@@ -53,7 +53,8 @@ func newLater(ctx context.Context, as []string, delay, wait, patience time.Durat
 func (l *later) mount(h router) {
 	h.status["/.well-known/rap-toolset"] = l.toolset
 	h.status["/later/report"] = reading(l.report)
-	for _, t := range []tool{{"/later", l.accept}, {"/later/release", l.release}, {"/cancel_tool_call", acknowledge}, {"/close_thread", acknowledge}} {
+	for _, t := range []tool{{"/later", l.accept}, {"/later/release", l.release}, {"/cancel_tool_call", acknowledge},
+		{"/close_thread", acknowledge}} {
 		h.tools[t.path] = t.handler(h.stderr)
 	}
 }

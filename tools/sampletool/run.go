@@ -38,7 +38,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.StringVar(&o.listen, "listen", defaultListen, "the `address` to listen on, host:port; port 0 is any free one")
 	flags.StringVar(&o.root, "root", "", "the `folder` of texts that is searched and read; a bundled one if absent")
 	flags.StringVar(&o.hits, "hits", "", "the `file` to append one line to for each request, before it is acted on")
-	flags.StringVar(&o.later, "later", "plain", "the `modes` in which calls of /later are answered: some of "+strings.Join(modes, ", ")+", joined by +")
+	flags.StringVar(&o.later, "later", "plain",
+		"the `modes` in which calls of /later are answered: some of "+strings.Join(modes, ", ")+", joined by +")
 	flags.DurationVar(&o.delay, "later-delay", 0, "the `time` before such an answer")
 	flags.DurationVar(&o.lateness, "later-late", 3*time.Second, "the `time` before a late one")
 	flags.DurationVar(&o.patience, "later-patience", time.Minute, "the `time` for which an answer is tried again")

@@ -100,7 +100,8 @@ func (a *anchors) Put(value []byte) { a.seen[string(value)] = true }
 // build renders every page below root into out, with all that they link to.
 func build(root, out string) (map[string]*page, error) {
 	md := goldmark.New(
-		goldmark.WithExtensions(extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)), extension.Strikethrough),
+		goldmark.WithExtensions(extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)),
+			extension.Strikethrough),
 		goldmark.WithParserOptions(parser.WithAutoHeadingID()))
 	pages, err := read(root, md)
 	if err != nil {
@@ -228,7 +229,8 @@ func (p *page) relink(root, out string, pages map[string]*page) error {
 		case *ast.Image:
 			destination = &n.Destination
 		}
-		if destination == nil || !entering || bytes.Contains(*destination, []byte("://")) || bytes.HasPrefix(*destination, []byte("mailto:")) {
+		if destination == nil || !entering || bytes.Contains(*destination, []byte("://")) ||
+			bytes.HasPrefix(*destination, []byte("mailto:")) {
 			return ast.WalkContinue, nil
 		}
 		file, anchor, _ := strings.Cut(string(*destination), "#")
@@ -279,7 +281,8 @@ func (p *page) sections() []section {
 		s.Words += said + " "
 	}
 	for i := range all {
-		fields := strings.FieldsFunc(strings.ToLower(all[i].Words), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
+		fields := strings.FieldsFunc(strings.ToLower(all[i].Words),
+			func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
 		slices.Sort(fields)
 		all[i].Words = strings.Join(slices.Compact(fields), " ")
 	}

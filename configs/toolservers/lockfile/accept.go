@@ -28,7 +28,8 @@ func Accept(s Server, found []tool.Definition) *Acceptance {
 	for _, d := range found {
 		p, err := out.judge(s, d)
 		if err == nil {
-			_, err = registry.New([]registry.Tool{{Name: s.ToolName(p.Name), Version: p.Version, InputSchema: p.InputSchema, OutputSchema: p.OutputSchema, Run: s.Run(p)}})
+			_, err = registry.New([]registry.Tool{{Name: s.ToolName(p.Name), Version: p.Version, InputSchema: p.InputSchema,
+				OutputSchema: p.OutputSchema, Run: s.Run(p)}})
 		}
 		if err != nil {
 			out.refuse(s, d.Name, err)
@@ -87,7 +88,9 @@ func (a *Acceptance) judge(s Server, d tool.Definition) (Pin, error) {
 		a.Changed = append(a.Changed, &document.Fault{File: s.Name, Message: f.Message})
 	}
 	if r, found := wrapper.Hidden(d.Description); found {
-		a.Changed = append(a.Changed, &document.Fault{File: s.Name, Message: fmt.Sprintf("tool %q: found %s in a description; models are shown it written out", s.ToolName(d.Name), toolfile.HiddenCharacter(r))})
+		a.Changed = append(a.Changed, &document.Fault{File: s.Name,
+			Message: fmt.Sprintf("tool %q: found %s in a description; models are shown it written out", s.ToolName(d.Name),
+				toolfile.HiddenCharacter(r))})
 	}
 	return Pin{
 		Name: d.Name, Version: d.Version, Endpoint: d.Endpoint, Digest: digest, Description: d.Description,

@@ -221,7 +221,8 @@ func (v *view) ask(ctx context.Context, q approvals.Question) *approvals.Ballot 
 		return nil
 	}
 	options := report.Options(q)
-	raw, err := s.conn.call(ctx, wire.MethodRequestPermission, wire.RequestPermissionRequest{SessionID: s.id, ToolCall: u, Options: options})
+	raw, err := s.conn.call(ctx, wire.MethodRequestPermission,
+		wire.RequestPermissionRequest{SessionID: s.id, ToolCall: u, Options: options})
 	if err != nil {
 		return nil
 	}

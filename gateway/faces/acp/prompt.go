@@ -143,7 +143,8 @@ func (x *exchange) settleProtocol() error {
 	case s.protocol == "":
 		s.protocol = route.Rules.Protocol
 	case s.protocol != route.Rules.Protocol:
-		return refusal.New(refusal.BadRequest, "The session was held in another protocol with the model than is configured now. Begin another one.")
+		return refusal.New(refusal.BadRequest,
+			"The session was held in another protocol with the model than is configured now. Begin another one.")
 	}
 	return nil
 }

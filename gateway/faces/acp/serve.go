@@ -27,7 +27,8 @@ func newConnection(f *Face, request gateway.Request, in io.Reader, out io.Writer
 	request.AsksCaller = true // by session/request_permission
 	c := &connection{face: f, request: request, sessions: map[string]*session{}, begun: map[*jsonrpc.Message]*exchange{}}
 	c.conn = jsonrpc.New(jsonrpc.Options{
-		In: in, Out: out, MaxFrame: maxFrame, Receive: c.receive, Handle: c.handle, Answered: c.answered, Notify: c.notify, Refuse: overloaded,
+		In: in, Out: out, MaxFrame: maxFrame, Receive: c.receive, Handle: c.handle, Answered: c.answered, Notify: c.notify,
+		Refuse:   overloaded,
 		Panicked: func(err error) { f.options.Logger.Error("an ACP request failed", "cause", err.Error()) },
 	})
 	return c
@@ -106,7 +107,8 @@ func (c *connection) handle(ctx context.Context, m *jsonrpc.Message) (any, *json
 }
 
 // answer reads the params of a request, and answers it.
-func answer[P, R any](ctx context.Context, c *connection, m *jsonrpc.Message, read func(json.RawMessage) (P, error), do func(context.Context, P) (R, error)) (any, *jsonrpc.Error) {
+func answer[P, R any](ctx context.Context, c *connection, m *jsonrpc.Message, read func(json.RawMessage) (P, error),
+	do func(context.Context, P) (R, error)) (any, *jsonrpc.Error) {
 	params, err := read(m.Params)
 	if err != nil {
 		return nil, badParams(err)

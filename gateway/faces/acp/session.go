@@ -86,8 +86,9 @@ func (c *connection) enter(ctx context.Context, s *session, cwd string, others [
 	}
 	for _, server := range servers {
 		if !c.face.options.Accepted(server) {
-			return refusal.New(refusal.BadRequest, "The MCP server "+quoted(server.Name)+" is not one that the operator has accepted, so the session was not opened. "+
-				"Leave it out; or the operator names it in servers.yaml and accepts its tools: callgate servers accept NAME")
+			return refusal.New(refusal.BadRequest,
+				"The MCP server "+quoted(server.Name)+" is not one that the operator has accepted, so the session was not opened. "+
+					"Leave it out; or the operator names it in servers.yaml and accepts its tools: callgate servers accept NAME")
 		}
 	}
 	s.mu.Lock()
@@ -127,7 +128,8 @@ func (c *connection) add(s *session) error {
 // listSessions lists the sessions that were kept and those that are open, the newest first.
 func (c *connection) listSessions(ctx context.Context, p wire.ListSessionsRequest) (wire.ListSessionsResponse, error) {
 	if p.Cursor != "" {
-		return wire.ListSessionsResponse{}, refusal.New(refusal.BadRequest, "The cursor is none that was given out: a list is one page here.")
+		return wire.ListSessionsResponse{},
+			refusal.New(refusal.BadRequest, "The cursor is none that was given out: a list is one page here.")
 	}
 	kept, err := c.keptNow(ctx)
 	if err != nil {

@@ -50,7 +50,8 @@ func (t *transcript) addChunk(c wire.MessageChunk) {
 		t.size += len(*r.Text)
 	}
 	if n := len(t.entries); n > 0 && c.Content.Type == wire.Text {
-		if last := t.entries[n-1]; last.call == nil && last.text != nil && last.chunk.Kind == c.Kind && last.chunk.MessageID == c.MessageID && c.MessageID != "" {
+		if last := t.entries[n-1]; last.call == nil && last.text != nil && last.chunk.Kind == c.Kind &&
+			last.chunk.MessageID == c.MessageID && c.MessageID != "" {
 			last.text = append(last.text, c.Content.Text...)
 			return
 		}

@@ -53,7 +53,8 @@ func (e *approvedEdit) allows(rules []string, path, content string, old *string,
 			shown = *e.diffs[i].OldText
 		}
 		switch {
-		case shown == "" && text != "", shown != "" && (!known || !strings.Contains(text, shown) || strings.Index(text, shown) != strings.LastIndex(text, shown)):
+		case shown == "" && text != "", shown != "" &&
+			(!known || !strings.Contains(text, shown) || strings.Index(text, shown) != strings.LastIndex(text, shown)):
 			return false
 		case shown == "":
 			text = e.diffs[i].NewText

@@ -23,7 +23,8 @@ import (
 // asker asks the user of the editor what a call waits for that a rule lets the caller answer. The
 // tool call that show makes is what the user sees: until the answer, the agent cannot replace it. A cancelled
 // question, an error and an option that was not offered are no answer: the call is not allowed.
-func (p *Proxy) asker(s *session, show func(context.Context, approvals.Question) wire.ToolCallUpdate) func(context.Context, approvals.Question) approvals.CallerAnswer {
+func (p *Proxy) asker(s *session, show func(context.Context,
+	approvals.Question) wire.ToolCallUpdate) func(context.Context, approvals.Question) approvals.CallerAnswer {
 	return func(ctx context.Context, q approvals.Question) approvals.CallerAnswer {
 		if !report.MayAsk(q) {
 			return approvals.CallerAnswer{Wait: p.options.Executor.Kernel.ApprovalWait()} // for approvers
@@ -43,7 +44,8 @@ func (p *Proxy) asker(s *session, show func(context.Context, approvals.Question)
 			question.Content = append(question.Content, wire.TextContent(hint))
 		}
 		defer s.showing(question.ToolCallID)()
-		raw, err := p.call(ctx, wire.MethodRequestPermission, wire.RequestPermissionRequest{SessionID: s.id, ToolCall: question, Options: options})
+		raw, err := p.call(ctx, wire.MethodRequestPermission,
+			wire.RequestPermissionRequest{SessionID: s.id, ToolCall: question, Options: options})
 		if err != nil {
 			return approvals.CallerAnswer{}
 		}
@@ -154,7 +156,8 @@ func (r *request) toolCall(ctx context.Context, q approvals.Question) wire.ToolC
 			call.Content = append(call.Content, wire.TextContent(wrapper.EscapeText("In the folder "+strconv.Quote(a.Cwd))))
 		}
 		for _, name := range slices.Sorted(maps.Keys(a.Env)) {
-			call.Content = append(call.Content, wire.TextContent(wrapper.EscapeText("With the variable "+strconv.Quote(name+"="+a.Env[name]))))
+			call.Content = append(call.Content,
+				wire.TextContent(wrapper.EscapeText("With the variable "+strconv.Quote(name+"="+a.Env[name]))))
 		}
 	}
 	title = report.Line(title)
@@ -197,7 +200,8 @@ func (p *Proxy) introduce(s *session, call wire.ToolCall) {
 	defer s.passing.Unlock()
 	if s.inTurn() {
 		s.introduced[call.ToolCallID] = true
-		_ = p.editor.Notify(wire.MethodSessionUpdate, wire.SessionNotification{SessionID: s.id, Update: call}) // a failure ends the connection
+		// a failure ends the connection
+		_ = p.editor.Notify(wire.MethodSessionUpdate, wire.SessionNotification{SessionID: s.id, Update: call})
 	}
 }
 
@@ -208,7 +212,8 @@ func (p *Proxy) closeIntroduced(s *session, d wire.ToolDetails, ids ...string) {
 	for _, id := range ids {
 		if s.introduced[id] {
 			delete(s.introduced, id)
-			_ = p.editor.Notify(wire.MethodSessionUpdate, wire.SessionNotification{SessionID: s.id, Update: wire.ToolCallUpdate{ToolCallID: id, ToolDetails: d}})
+			_ = p.editor.Notify(wire.MethodSessionUpdate,
+				wire.SessionNotification{SessionID: s.id, Update: wire.ToolCallUpdate{ToolCallID: id, ToolDetails: d}})
 		}
 	}
 }

@@ -97,7 +97,8 @@ func (p *Proxy) initialize(ctx context.Context, id jsonrpc.ID, r wire.Initialize
 			return nil, unreadable(err)
 		}
 		if answer.ProtocolVersion != wire.Version {
-			return nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "The agent speaks version %d of the protocol, and this proxy version %d.", answer.ProtocolVersion, wire.Version)
+			return nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "The agent speaks version %d of the protocol, and this proxy version %d.",
+				answer.ProtocolVersion, wire.Version)
 		}
 		answer = toEditor(answer)
 		p.mu.Lock()

@@ -31,12 +31,14 @@ func (p *Proxy) serve(ctx context.Context, m *jsonrpc.Message) (any, *jsonrpc.Er
 		if err := checkPaths("/path", r.Path); err != nil {
 			return nil, badParams(err)
 		}
-		return p.act(ctx, m.Method, r.SessionID, &request{tool: toolRead, path: r.Path, arguments: fileArguments{Path: r.Path, Line: r.Line, Limit: r.Limit}})
+		return p.act(ctx, m.Method, r.SessionID,
+			&request{tool: toolRead, path: r.Path, arguments: fileArguments{Path: r.Path, Line: r.Line, Limit: r.Limit}})
 	case wire.WriteTextFileRequest:
 		if err := checkPaths("/path", r.Path); err != nil {
 			return nil, badParams(err)
 		}
-		return p.act(ctx, m.Method, r.SessionID, &request{tool: toolWrite, path: r.Path, arguments: fileArguments{Path: r.Path, Content: &r.Content}})
+		return p.act(ctx, m.Method, r.SessionID,
+			&request{tool: toolWrite, path: r.Path, arguments: fileArguments{Path: r.Path, Content: &r.Content}})
 	case wire.CreateTerminalRequest:
 		if err := checkPaths("/cwd", strings.TrimSuffix(r.Cwd, "/")); err != nil {
 			return nil, badParams(err)
@@ -86,7 +88,8 @@ func (p *Proxy) act(ctx context.Context, method, sessionID string, r *request) (
 	switch {
 	case refused != nil && fault != nil:
 		// The code tells the agent, for instance, that there is no such file.
-		return nil, &jsonrpc.Error{Code: passedCode(fault.Code), Message: text.Cut(fault.Message, maxErrorText), Data: map[string]any{"callgate": refused}}
+		return nil, &jsonrpc.Error{Code: passedCode(fault.Code), Message: text.Cut(fault.Message, maxErrorText),
+			Data: map[string]any{"callgate": refused}}
 	case refused != nil:
 		return nil, refusedAgent(refused)
 	}

@@ -18,7 +18,8 @@ func (r modeRules) filterModes(m *wire.ModeState) (filtered *wire.ModeState, ask
 		return nil, true
 	}
 	kept := *m
-	kept.AvailableModes = slices.DeleteFunc(slices.Clone(m.AvailableModes), func(mode wire.Mode) bool { return r.refuses(mode.ID, mode.Name) })
+	kept.AvailableModes = slices.DeleteFunc(slices.Clone(m.AvailableModes),
+		func(mode wire.Mode) bool { return r.refuses(mode.ID, mode.Name) })
 	is := func(mode wire.Mode) bool { return mode.ID == m.CurrentModeID }
 	if slices.ContainsFunc(m.AvailableModes, is) {
 		return &kept, slices.ContainsFunc(kept.AvailableModes, is)

@@ -19,7 +19,8 @@ func checkPaths(pointer string, paths ...string) error {
 			return &wire.Error{Pointer: pointer, Expected: fmt.Sprintf("a path of at most %d bytes", maxPath), Found: "a longer one"}
 		}
 		if p != "" && p != filepath.Clean(p) {
-			return &wire.Error{Pointer: pointer, Expected: "a path without empty names, . and .., and without a slash behind it", Found: "another"}
+			return &wire.Error{Pointer: pointer, Expected: "a path without empty names, . and .., and without a slash behind it",
+				Found: "another"}
 		}
 	}
 	return nil

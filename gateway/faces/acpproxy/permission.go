@@ -58,8 +58,10 @@ func (p *Proxy) permission(ctx context.Context, r wire.RequestPermissionRequest)
 		outcome, refused = wire.PermissionOutcome{Outcome: wire.OutcomeCancelled}, cancelledTurn()
 	}
 	if refused == nil && outcome.Outcome == wire.OutcomeCancelled {
-		refused = refusal.New(refusal.PermissionDenied, "The policy allows this once, and the agent offers no such option. Nothing was allowed.")
-		p.options.Log.Warn("the agent offers no option to allow an allowed tool call once; the gateway answered with cancelled", "kind", string(described.Kind))
+		refused = refusal.New(refusal.PermissionDenied,
+			"The policy allows this once, and the agent offers no such option. Nothing was allowed.")
+		p.options.Log.Warn("the agent offers no option to allow an allowed tool call once; the gateway answered with cancelled",
+			"kind", string(described.Kind))
 	}
 	s.permissionAnswered(described, refused == nil)
 	if refused == nil {
@@ -94,7 +96,8 @@ func answerPermission(options []wire.PermissionOption, allowed bool) wire.Permis
 
 // judgePermission judges a tool call that the agent will run itself, and hands it over. It returns
 // nil where it may run.
-func (p *Proxy) judgePermission(ctx context.Context, s *session, described attribution.Report, update wire.ToolCallUpdate, given *[]approvedEdit) (refused *refusal.Error) {
+func (p *Proxy) judgePermission(ctx context.Context, s *session, described attribution.Report, update wire.ToolCallUpdate,
+	given *[]approvedEdit) (refused *refusal.Error) {
 	defer safe.Catch(func(panicked error) { refused = refusal.From(refusal.Execute, panicked) })
 	if p.options.Executor == nil {
 		return refusal.From(refusal.Identity, errors.New("there is no executor"))

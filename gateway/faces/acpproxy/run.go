@@ -44,8 +44,10 @@ func Run(ctx context.Context, o acp.ProxyOptions, agent acp.Agent, in io.Reader,
 	defer stopEditor()
 	in, left := input.Ahead(in, editorRuns.Done())
 	panicked := func(err error) { o.Log.Error("an ACP message could not be handled", "cause", err.Error()) }
-	p.editor = jsonrpc.New(jsonrpc.Options{In: in, Out: out, Receive: p.receive, Handle: unreceived, Notify: p.notified, Panicked: panicked})
-	p.agent = jsonrpc.New(jsonrpc.Options{In: agent.Out, Out: agent.In, Handle: p.serve, Notify: p.agentNotified, Unsolicited: p.unsolicited, Panicked: panicked})
+	p.editor = jsonrpc.New(jsonrpc.Options{In: in, Out: out, Receive: p.receive, Handle: unreceived, Notify: p.notified,
+		Panicked: panicked})
+	p.agent = jsonrpc.New(jsonrpc.Options{In: agent.Out, Out: agent.In, Handle: p.serve, Notify: p.agentNotified,
+		Unsolicited: p.unsolicited, Panicked: panicked})
 	p.forwards = newForwards(p.editor, p.agent)
 
 	var agentErr, editorErr error

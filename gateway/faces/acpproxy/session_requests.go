@@ -90,7 +90,8 @@ func (p *Proxy) openSession(ctx context.Context, id jsonrpc.ID, method string, r
 // one of its tools. Agents take a server without tools for one that has failed.
 func (p *Proxy) mcpServers(ctx context.Context, named []wire.MCPServer) []wire.MCPServer {
 	if len(named) > 0 {
-		p.options.Log.Info("the MCP servers of the client were not passed on; the session gets only the one of the gateway", "servers", len(named))
+		p.options.Log.Info("the MCP servers of the client were not passed on; the session gets only the one of the gateway",
+			"servers", len(named))
 	}
 	if p.options.Executor == nil {
 		return nil
@@ -111,7 +112,8 @@ func (p *Proxy) mcpServers(ctx context.Context, named []wire.MCPServer) []wire.M
 
 // showModes filters the modes and options of a session, and refuses a session that begins in a
 // mode that asks nobody. The agent is told to give it up.
-func (p *Proxy) showModes(s *session, modes *wire.ModeState, options []wire.ConfigOption) (*wire.ModeState, []wire.ConfigOption, *jsonrpc.Error) {
+func (p *Proxy) showModes(s *session, modes *wire.ModeState,
+	options []wire.ConfigOption) (*wire.ModeState, []wire.ConfigOption, *jsonrpc.Error) {
 	filteredModes, asks := p.modes.filterModes(modes)
 	filtered, set := p.modes.filterOptions(options)
 	if !asks || !set {
@@ -169,9 +171,10 @@ func (p *Proxy) prompt(ctx context.Context, id jsonrpc.ID, r wire.PromptRequest)
 	if refused := s.begin(p.ctx); refused != nil {
 		return refusedEditor(jsonrpc.CodeRequest, refused)
 	}
-	fault := p.forwards.Pass(ctx, &forwarded{ID: id, Cancel: s.withdraw, Finish: func(raw json.RawMessage, fault *jsonrpc.Error) (any, *jsonrpc.Error) {
-		return p.endTurn(s, raw, fault)
-	}}, wire.MethodSessionPrompt, r)
+	fault := p.forwards.Pass(ctx, &forwarded{ID: id, Cancel: s.withdraw,
+		Finish: func(raw json.RawMessage, fault *jsonrpc.Error) (any, *jsonrpc.Error) {
+			return p.endTurn(s, raw, fault)
+		}}, wire.MethodSessionPrompt, r)
 	if fault != nil {
 		s.end()
 	}
@@ -195,7 +198,8 @@ func plain(b wire.ContentBlock) wire.ContentBlock {
 // endTurn is the answer to a prompt. One that the user has cancelled is never an error.
 func (p *Proxy) endTurn(s *session, raw json.RawMessage, fault *jsonrpc.Error) (any, *jsonrpc.Error) {
 	t, found := s.end()
-	p.closeIntroduced(s, wire.ToolDetails{Status: wire.Failed, Content: []wire.ToolContent{wire.TextContent("The turn ended before the call did.")}}, s.openIntroduced()...)
+	p.closeIntroduced(s, wire.ToolDetails{Status: wire.Failed,
+		Content: []wire.ToolContent{wire.TextContent("The turn ended before the call did.")}}, s.openIntroduced()...)
 	for _, f := range found {
 		p.record(s, f)
 	}

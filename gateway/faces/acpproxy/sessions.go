@@ -58,7 +58,8 @@ type turn struct {
 
 func newSession(id string, p sessionState) *session {
 	ctx, leave := context.WithCancel(context.Background())
-	return &session{id: id, ctx: ctx, leave: leave, state: p, terminals: map[string]bool{}, activity: attribution.New(), openQuestions: map[string]int{}, introduced: map[string]bool{}}
+	return &session{id: id, ctx: ctx, leave: leave, state: p, terminals: map[string]bool{}, activity: attribution.New(),
+		openQuestions: map[string]int{}, introduced: map[string]bool{}}
 }
 
 // begin begins a turn.
@@ -186,7 +187,8 @@ func (s *session) enter(ctx context.Context, method string) (_ context.Context, 
 	case s.closing:
 		return nil, nil, unknownSession()
 	case t == nil && (s.state != open || method != wire.MethodReadTextFile):
-		return nil, nil, refusal.New(refusal.BadRequest, "No prompt is being answered in this session, so nothing may act for it. Nothing was executed.")
+		return nil, nil, refusal.New(refusal.BadRequest,
+			"No prompt is being answered in this session, so nothing may act for it. Nothing was executed.")
 	case t != nil && t.stopped != nil:
 		return nil, nil, t.stopped
 	case t != nil && t.cancelled:

@@ -18,7 +18,8 @@ import (
 
 // refuseUnjudged is what the user reads of a call that ran unjudged.
 func refuseUnjudged(f attribution.Finding) *refusal.Error {
-	return refusal.New(refusal.PermissionDenied, fmt.Sprintf("The agent reported a tool call of the kind %s: %s. The turn was ended.", f.Kind, f.Reason))
+	return refusal.New(refusal.PermissionDenied,
+		fmt.Sprintf("The agent reported a tool call of the kind %s: %s. The turn was ended.", f.Kind, f.Reason))
 }
 
 // found reacts to tool calls that ran unjudged, and records them.
@@ -73,7 +74,8 @@ func (p *Proxy) writeUnjudged(s *session, f attribution.Finding) error {
 	if err != nil {
 		return err
 	}
-	opened := admission.Open(ctx, gateway.ModeEnforce, gateway.Input{Native: &gateway.NativeCall{Name: acp.UnjudgedTool, Arguments: arguments}})
+	opened := admission.Open(ctx, gateway.ModeEnforce,
+		gateway.Input{Native: &gateway.NativeCall{Name: acp.UnjudgedTool, Arguments: arguments}})
 	calls := opened.Calls()
 	if len(calls) != 1 {
 		return errors.New("the caller is refused")

@@ -183,5 +183,6 @@ func (p *Proxy) ownTerminals(s *session, content []wire.ToolContent) []wire.Tool
 
 // modeFinding is the finding where an agent has changed to a mode that asks nobody.
 func modeFinding(of string) attribution.Finding {
-	return attribution.Finding{Report: attribution.Report{Kind: wire.KindSwitchMode}, Reason: "the agent set " + of + " in which it asks nobody"}
+	return attribution.Finding{Report: attribution.Report{Kind: wire.KindSwitchMode},
+		Reason: "the agent set " + of + " in which it asks nobody"}
 }

@@ -219,7 +219,8 @@ func killed(output json.RawMessage) bool {
 // Refused is the end of a call that was refused, with the reason as the model reads it.
 func Refused(refused *refusal.Error) wire.ToolDetails {
 	return wire.ToolDetails{
-		Status: wire.Failed, Content: []wire.ToolContent{wire.TextContent(wrapper.EscapeText(string(refused.Code) + ": " + refused.Message))},
+		Status: wire.Failed, Content: []wire.ToolContent{wire.TextContent(wrapper.EscapeText(string(refused.Code) + ": " +
+			refused.Message))},
 	}
 }
 

@@ -69,7 +69,8 @@ func latencyOf(l *latencies) Latency {
 
 func intervalOf(b *bin, start time.Time) Interval {
 	i := Interval{
-		Start: start, Allowed: b.allowed, Asked: b.asked, Refused: b.refused, Text: b.text, Codes: b.codes, Judged: latencyOf(&b.judged), Ran: latencyOf(&b.ran), Tokens: b.tokens,
+		Start: start, Allowed: b.allowed, Asked: b.asked, Refused: b.refused, Text: b.text, Codes: b.codes, Judged: latencyOf(&b.judged),
+		Ran: latencyOf(&b.ran), Tokens: b.tokens,
 	}
 	for currency, micros := range b.money {
 		if i.Money == nil {

@@ -87,7 +87,8 @@ func (b *bin) charge(tokens, micros int64, currency string) {
 
 // add adds what another bin has counted.
 func (b *bin) add(o *bin) {
-	b.allowed, b.asked, b.refused, b.text, b.tokens = b.allowed+o.allowed, b.asked+o.asked, b.refused+o.refused, b.text+o.text, b.tokens+o.tokens
+	b.allowed, b.asked, b.refused, b.text, b.tokens = b.allowed+o.allowed, b.asked+o.asked, b.refused+o.refused, b.text+o.text,
+		b.tokens+o.tokens
 	for code, n := range o.codes {
 		b.code(code, n)
 	}

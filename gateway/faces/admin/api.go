@@ -132,7 +132,8 @@ func New(o Options) *API {
 	a.description = sync.OnceValues(a.Describe)
 	a.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { a.refuse(w, notFound()) })
 	a.Mount(Endpoint{
-		Method: http.MethodGet, Path: "/v1/openapi.json", Summary: "This description, in OpenAPI 3.1", Access: Approvers, Answer: Description{},
+		Method: http.MethodGet, Path: "/v1/openapi.json", Summary: "This description, in OpenAPI 3.1", Access: Approvers,
+		Answer: Description{},
 		Serve: func(*Request) (any, error) {
 			text, err := a.description()
 			return Description(text), err

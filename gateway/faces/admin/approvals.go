@@ -138,12 +138,19 @@ func (s *Approvals) Endpoints() []Endpoint {
 	page := []Parameter{{Name: "limit", Description: "how many, 1 to 500; 50"}, {Name: "after", Description: "the next of the page before"}}
 	return []Endpoint{
 		{
-			Method: http.MethodGet, Path: "/v1/approvals", Summary: "Approvals that are kept, and whether the caller may decide them", Access: Approvers, Answer: ApprovalList{}, Serve: s.list,
-			Query: append([]Parameter{{Name: "state", Description: "waiting: only those that can still be decided or used"}, {Name: "rule", Description: "only those of a rule"}, {Name: "arguments", Description: "no: without the arguments, which may be long; short: only those of 1,024 bytes at most"}}, page...),
+			Method: http.MethodGet, Path: "/v1/approvals", Summary: "Approvals that are kept, and whether the caller may decide them",
+			Access: Approvers, Answer: ApprovalList{}, Serve: s.list,
+			Query: append([]Parameter{{Name: "state", Description: "waiting: only those that can still be decided or used"},
+				{Name: "rule", Description: "only those of a rule"},
+				{Name: "arguments", Description: "no: without the arguments, which may be long; short: only those of 1,024 bytes at most"}},
+				page...),
 		},
-		{Method: http.MethodGet, Path: "/v1/approvals/{id}", Summary: "One approval", Access: Approvers, Answer: ApprovalView{}, Serve: s.one},
-		{Method: http.MethodPost, Path: "/v1/approvals/{id}", Summary: "Votes on a call", Access: Approvers, Body: VoteBody{}, Answer: ApprovalView{}, Serve: s.vote},
-		{Method: http.MethodDelete, Path: "/v1/approvals/{id}", Summary: "Revokes an approval that has not been used", Answer: ApprovalView{}, Serve: s.revoke},
+		{Method: http.MethodGet, Path: "/v1/approvals/{id}", Summary: "One approval", Access: Approvers, Answer: ApprovalView{},
+			Serve: s.one},
+		{Method: http.MethodPost, Path: "/v1/approvals/{id}", Summary: "Votes on a call", Access: Approvers, Body: VoteBody{},
+			Answer: ApprovalView{}, Serve: s.vote},
+		{Method: http.MethodDelete, Path: "/v1/approvals/{id}", Summary: "Revokes an approval that has not been used",
+			Answer: ApprovalView{}, Serve: s.revoke},
 		{Method: http.MethodGet, Path: "/v1/grants", Summary: "Active grants", Query: page, Answer: GrantList{}, Serve: s.grants},
 		{Method: http.MethodDelete, Path: "/v1/grants/{id}", Summary: "Revokes a grant", Answer: GrantView{}, Serve: s.revokeGrant},
 	}
@@ -171,7 +178,8 @@ func (s *Approvals) list(r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.Desk.List(r.Context(), store.ApprovalFilter{Live: state != "", Rule: r.Query("rule"), After: r.Query("after"), Limit: limit})
+	found, err := s.Desk.List(r.Context(),
+		store.ApprovalFilter{Live: state != "", Rule: r.Query("rule"), After: r.Query("after"), Limit: limit})
 	if err != nil {
 		return nil, err
 	}
@@ -299,7 +307,8 @@ func grantView(g *approval.Grant) GrantView {
 func (s *Approvals) view(c Caller, a *approval.Approval) ApprovalView {
 	rules, _ := s.Kernel.Approvals()
 	v := ApprovalView{
-		ID: a.ID, URL: s.Kernel.ApprovalURL(a.ID), State: s.Desk.State(a), Digest: a.Digest, Rules: a.Rules, Rows: append([]string{}, a.Rows...), Hints: []string{},
+		ID: a.ID, URL: s.Kernel.ApprovalURL(a.ID), State: s.Desk.State(a), Digest: a.Digest, Rules: a.Rules,
+		Rows: append([]string{}, a.Rows...), Hints: []string{},
 		Principal: a.Principal, Agent: a.Agent, User: a.User, Thread: a.Thread, Workspace: a.Workspace, Project: a.Project,
 		Tool: a.Tool, Version: a.Version, Opened: a.Opened, Until: a.Closes(), Votes: []VoteView{}, Ran: a.Ran,
 		Needs: []NeedView{}, MayRemember: []RememberBody{},

@@ -54,11 +54,13 @@ type Decisions struct {
 
 var decisionsQuery = []Parameter{
 	{"agent", "the agent, exactly"}, {"tool", "the tool, exactly"}, {"code", "the code of the refusal, or of the call's end"},
-	{"project", "workspace/project, exactly"}, {"ledger", "the id of a thread: calls that used it"}, {"verdict", "tool_call, text or refused"},
+	{"project", "workspace/project, exactly"}, {"ledger", "the id of a thread: calls that used it"},
+	{"verdict", "tool_call, text or refused"},
 	{"id", "the beginning of the id of the call, in any case, or a whole trace id"},
 	{"asked", "yes: only refused calls about which people are asked first; no: no such calls"},
 	{"since", "a duration before now, such as 1h, or a time as of RFC 3339: only decisions from then on"},
-	{"limit", "how many decisions, 1 to 500; 50 where it is absent"}, {"before", "the seq that all of them are before: next of the page before"},
+	{"limit", "how many decisions, 1 to 500; 50 where it is absent"},
+	{"before", "the seq that all of them are before: next of the page before"},
 }
 
 // decisions answers GET /v1/decisions.

@@ -38,7 +38,8 @@ func (s *Approvals) earlier(ctx context.Context, c Caller, a *approval.Approval)
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(s.EarlierTime, earlierTime))
 	defer cancel()
 	_, err := s.Log.Newest(ctx, audit.Search{
-		Count: maxEarlier, MaxBytes: earlierBytes, Equal: map[string]string{"event": string(audit.Approval), "agent": a.Agent, "tool": a.Tool},
+		Count: maxEarlier, MaxBytes: earlierBytes,
+		Equal: map[string]string{"event": string(audit.Approval), "agent": a.Agent, "tool": a.Tool},
 		Keep: func(r *audit.Record) bool {
 			if seen[r.CallID] || r.Code == audit.Requested || r.Code == audit.Granted || !c.seesRules(r.Rules) {
 				return false

@@ -82,14 +82,16 @@ const maxListed = 100
 func (u *Usage) Endpoints() []Endpoint {
 	return []Endpoint{
 		{
-			Method: http.MethodGet, Path: "/v1/limits", Summary: "What is left of each limit, breakers, and requests at the same time", Answer: Limits{}, Serve: u.limits,
+			Method: http.MethodGet, Path: "/v1/limits", Summary: "What is left of each limit, breakers, and requests at the same time",
+			Answer: Limits{}, Serve: u.limits,
 			Query: []Parameter{
 				{"kind", "agent, agent_tool, tool, project, caller, slots, or budget, of tokens and money"},
 				{"limit", "how many entries, 1 to 500; 50 where it is absent"}, {"after", "next of the page before"},
 			},
 		},
 		{
-			Method: http.MethodGet, Path: "/v1/calls", Summary: "Calls under way: judged, dispatched, or waiting for their tool", Answer: RunningCalls{}, Serve: u.calls,
+			Method: http.MethodGet, Path: "/v1/calls", Summary: "Calls under way: judged, dispatched, or waiting for their tool",
+			Answer: RunningCalls{}, Serve: u.calls,
 			Query: []Parameter{{"limit", "how many calls, 1 to 500; 50 where it is absent"}, {"after", "next of the page before"}},
 		},
 	}
@@ -133,7 +135,8 @@ func (u *Usage) limits(r *Request) (any, error) {
 	answer.Next = page.Next
 	for i := range page.Levels {
 		l := &page.Levels[i]
-		answer.Limits = append(answer.Limits, Limit{l.Kind, l.Limit, l.Name, l.Of, l.Budget.Rate.String(), l.Size, l.Left, (l.Full + time.Millisecond - 1).Milliseconds()})
+		answer.Limits = append(answer.Limits,
+			Limit{l.Kind, l.Limit, l.Name, l.Of, l.Budget.Rate.String(), l.Size, l.Left, (l.Full + time.Millisecond - 1).Milliseconds()})
 	}
 	if kind == "" && page.Next == "" {
 		err = u.budgets(r.Context(), &answer, "", count-len(page.Levels))
@@ -201,8 +204,10 @@ func (u *Usage) calls(r *Request) (any, error) {
 func runningCall(c *store.Call, now time.Time) RunningCall {
 	t := &c.Task
 	running := RunningCall{
-		CallID: c.ID, State: string(c.Step), Principal: c.Scope.Principal, Agent: t.Agent, Workspace: c.Scope.Workspace, Project: c.Scope.Project,
-		Tool: t.Tool, Version: t.Version, Effect: t.Effect, Attempts: c.Attempts, Opened: c.Opened, AgeMillis: max(0, now.Sub(c.Opened).Milliseconds()),
+		CallID: c.ID, State: string(c.Step), Principal: c.Scope.Principal, Agent: t.Agent, Workspace: c.Scope.Workspace,
+		Project: c.Scope.Project,
+		Tool:    t.Tool, Version: t.Version, Effect: t.Effect, Attempts: c.Attempts, Opened: c.Opened,
+		AgeMillis: max(0, now.Sub(c.Opened).Milliseconds()),
 	}
 	if c.Step == store.Waiting {
 		until := c.Until

@@ -79,8 +79,9 @@ func (a *API) Describe() ([]byte, error) {
 		},
 		"paths": paths,
 		"components": object{
-			"schemas":         d.schemas,
-			"securitySchemes": object{"bearer": object{"type": "http", "scheme": "bearer", "description": "The credential of an operator, or of a principal that approves. None with auth.mode none."}},
+			"schemas": d.schemas,
+			"securitySchemes": object{"bearer": object{"type": "http", "scheme": "bearer",
+				"description": "The credential of an operator, or of a principal that approves. None with auth.mode none."}},
 		},
 		"security": []object{{"bearer": []string{}}, {}},
 	})
@@ -101,7 +102,8 @@ func (d *describer) operation(e *Endpoint) object {
 	if e.Stream != nil {
 		media = "text/event-stream"
 	}
-	refused := object{"description": "A refusal, in the shape of the native face", "content": object{"application/json": object{"schema": d.refusal()}}}
+	refused := object{"description": "A refusal, in the shape of the native face",
+		"content": object{"application/json": object{"schema": d.refusal()}}}
 	operation := object{
 		"summary": e.Summary, "description": who,
 		"responses": object{
@@ -114,13 +116,15 @@ func (d *describer) operation(e *Endpoint) object {
 		parameters = append(parameters, object{"name": name, "in": "path", "required": true, "schema": object{"type": "string"}})
 	}
 	for _, p := range e.Query {
-		parameters = append(parameters, object{"name": p.Name, "in": "query", "description": p.Description, "schema": object{"type": "string"}})
+		parameters = append(parameters, object{"name": p.Name, "in": "query", "description": p.Description,
+			"schema": object{"type": "string"}})
 	}
 	if len(parameters) > 0 {
 		operation["parameters"] = parameters
 	}
 	if e.Body != nil {
-		operation["requestBody"] = object{"required": true, "content": object{"application/json": object{"schema": d.schema(reflect.TypeOf(e.Body))}}}
+		operation["requestBody"] = object{"required": true,
+			"content": object{"application/json": object{"schema": d.schema(reflect.TypeOf(e.Body))}}}
 	}
 	return operation
 }
@@ -172,7 +176,8 @@ func (d *describer) schema(t reflect.Type) object {
 		return object{"type": "boolean"}
 	case reflect.Float32, reflect.Float64:
 		return object{"type": "number"}
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8, reflect.Uint16,
+		reflect.Uint32, reflect.Uint64:
 		return object{"type": "integer"}
 	}
 	return object{}

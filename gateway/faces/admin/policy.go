@@ -84,7 +84,8 @@ func (s *Sources) explain(r *Request) (any, error) {
 		return nil, bad("The body must have the members agent and tool.")
 	}
 	config := s.Kernel.Config()
-	request := policy.Request{Agent: decoded.Agent, Tool: decoded.Tool, Workspace: config.Defaults.Workspace, Project: config.Defaults.Project}
+	request := policy.Request{Agent: decoded.Agent, Tool: decoded.Tool, Workspace: config.Defaults.Workspace,
+		Project: config.Defaults.Project}
 	if decoded.Project != "" {
 		workspace, project, ok := strings.Cut(decoded.Project, "/")
 		if !ok || workspace == "" || project == "" || strings.Contains(project, "/") {
@@ -125,7 +126,8 @@ func Explain(ctx context.Context, p *policy.Policy, request policy.Request, with
 	}
 	e := &Explained{
 		Agent: request.Agent, Workspace: request.Workspace, Project: request.Project, Tool: request.Tool,
-		Allowed: x.Allowed, Asks: x.Asks, Reach: reach.String(), Why: x.Why, Near: []NearRow{}, Omitted: x.Omitted, WithArguments: withArguments,
+		Allowed: x.Allowed, Asks: x.Asks, Reach: reach.String(), Why: x.Why, Near: []NearRow{}, Omitted: x.Omitted,
+		WithArguments: withArguments,
 	}
 	if x.Row != nil {
 		row := rowOf(*x.Row)

@@ -63,7 +63,8 @@ func testCase(d *audit.Record, explained *Explained) (string, error) {
 
 // reachExpected are the words of a test without arguments, by the policy's.
 var reachExpected = map[string]string{
-	policy.Never.String(): "never", policy.OnConditions.String(): "conditions", policy.Asks.String(): "asks", policy.Always.String(): "always",
+	policy.Never.String(): "never", policy.OnConditions.String(): "conditions", policy.Asks.String(): "asks",
+	policy.Always.String(): "always",
 }
 
 // expectation is what a test of the decision expects, as policy/lab reads it; empty where

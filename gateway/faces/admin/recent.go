@@ -94,7 +94,8 @@ func (r *Recent) counts() Counts {
 		sum.add(&last[i])
 	}
 	c := Counts{Seconds: int(recentSpan / time.Second), Verdicts: map[gateway.Verdict]int{}, Codes: map[refusal.Code]int{}}
-	for verdict, n := range map[gateway.Verdict]int{gateway.VerdictCall: sum.allowed, gateway.VerdictRefused: sum.refused + sum.asked, gateway.VerdictText: sum.text} {
+	for verdict, n := range map[gateway.Verdict]int{gateway.VerdictCall: sum.allowed, gateway.VerdictRefused: sum.refused + sum.asked,
+		gateway.VerdictText: sum.text} {
 		if n > 0 {
 			c.Verdicts[verdict] = n
 		}

@@ -124,8 +124,9 @@ type Settings struct {
 func (s *Sources) status(*Request) (any, error) {
 	seq, hash := s.Log.Last()
 	status := Status{
-		Health: s.Health(), Version: s.Version, Replica: s.Replica, Started: s.Started, UptimeSeconds: int64(time.Since(s.Started).Seconds()),
-		Log: LogEnd{seq, hash}, Recent: s.Recent.counts(), OpenBreakers: s.OpenBreakers(),
+		Health: s.Health(), Version: s.Version, Replica: s.Replica, Started: s.Started,
+		UptimeSeconds: int64(time.Since(s.Started).Seconds()),
+		Log:           LogEnd{seq, hash}, Recent: s.Recent.counts(), OpenBreakers: s.OpenBreakers(),
 	}
 	if s.StopsInForce != nil {
 		status.StopsInForce = s.StopsInForce()

@@ -57,7 +57,8 @@ type StopList struct {
 func (s *Stops) Endpoints() []Endpoint {
 	return []Endpoint{
 		{Method: http.MethodGet, Path: "/v1/stops", Summary: "What operators have stopped", Answer: StopList{}, Serve: s.list},
-		{Method: http.MethodPost, Path: "/v1/stops", Summary: "Stops calls and requests to models, at once", Body: StopBody{}, Answer: StopAnswer{}, Serve: s.stop},
+		{Method: http.MethodPost, Path: "/v1/stops", Summary: "Stops calls and requests to models, at once", Body: StopBody{},
+			Answer: StopAnswer{}, Serve: s.stop},
 		{Method: http.MethodDelete, Path: "/v1/stops/{id}", Summary: "Resumes what was stopped", Answer: StopAnswer{}, Serve: s.resume},
 	}
 }
@@ -85,12 +86,14 @@ func (s *Stops) stop(r *Request) (any, error) {
 		return nil, err
 	}
 	stop := store.Stop{
-		Principal: body.Principal, Agent: body.Agent, Workspace: body.Workspace, Project: body.Project, Tool: body.Tool, Thread: body.Thread,
+		Principal: body.Principal, Agent: body.Agent, Workspace: body.Workspace, Project: body.Project, Tool: body.Tool,
+		Thread: body.Thread,
 		Reason: body.Reason, By: r.Caller.Name,
 	}
 	everything := stop.Covers(&store.StopTarget{})
 	if everything != body.Everything {
-		return nil, bad("Name what is to be stopped (principal, agent, workspace, project, tool, thread), or say \"everything\": true, and not both.")
+		return nil, bad(
+			"Name what is to be stopped (principal, agent, workspace, project, tool, thread), or say \"everything\": true, and not both.")
 	}
 	if body.For != "" {
 		span, err := time.ParseDuration(body.For)
@@ -121,7 +124,8 @@ func (s *Stops) resume(r *Request) (any, error) {
 
 func (s *Stops) answer(a *stops.Act) StopAnswer {
 	return StopAnswer{
-		Stop: a.Stop, Scope: s.scope(), Confirmed: append([]stops.Gateway{}, a.Confirmed...), Missing: append([]stops.Gateway{}, a.Missing...),
+		Stop: a.Stop, Scope: s.scope(), Confirmed: append([]stops.Gateway{}, a.Confirmed...),
+		Missing:  append([]stops.Gateway{}, a.Missing...),
 		InFlight: []RunningCall{}, Problems: append([]string{}, a.Problems...),
 	}
 }
@@ -131,7 +135,8 @@ func (s *Stops) unknownNames(stop *store.Stop) (unknown []string) {
 	c := s.Kernel.Config()
 	say := func(kind, name string, known bool) {
 		if name != "" && !known {
-			unknown = append(unknown, fmt.Sprintf("The configuration of this gateway has no %s %s: nothing may be stopped by it.", kind, name))
+			unknown = append(unknown, fmt.Sprintf("The configuration of this gateway has no %s %s: nothing may be stopped by it.", kind,
+				name))
 		}
 	}
 	say("agent", stop.Agent, c.Agents[stop.Agent])

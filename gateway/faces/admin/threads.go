@@ -55,11 +55,13 @@ type ThreadLabel struct {
 func (t *Threads) Endpoints() []Endpoint {
 	return []Endpoint{
 		{
-			Method: http.MethodGet, Path: "/v1/threads", Summary: "What threads and callers have done, as far as the policy asks for it", Answer: ThreadList{}, Serve: t.list,
+			Method: http.MethodGet, Path: "/v1/threads", Summary: "What threads and callers have done, as far as the policy asks for it",
+			Answer: ThreadList{}, Serve: t.list,
 			Query: []Parameter{{"limit", "how many entries, 1 to 500; 50 where it is absent"}, {"after", "next of the page before"}},
 		},
 		{Method: http.MethodGet, Path: "/v1/threads/{id}", Summary: "What one thread has done", Answer: Thread{}, Serve: t.one},
-		{Method: http.MethodPost, Path: "/v1/threads/{id}/close", Summary: "Closes a thread: its later calls are refused", Answer: Thread{}, Serve: t.close},
+		{Method: http.MethodPost, Path: "/v1/threads/{id}/close", Summary: "Closes a thread: its later calls are refused", Answer: Thread{},
+			Serve: t.close},
 	}
 }
 
@@ -125,7 +127,8 @@ func (t *Threads) find(r *Request) (*store.Thread, *history.Terms, error) {
 	case err != nil:
 		return nil, nil, t.unavailable(r, err)
 	case thread == nil:
-		return nil, nil, refusal.New(refusal.NotFound, "Nothing is kept of such a thread: it is over, or no condition of the policy asks what it did.")
+		return nil, nil, refusal.New(refusal.NotFound,
+			"Nothing is kept of such a thread: it is over, or no condition of the policy asks what it did.")
 	}
 	return thread, terms, nil
 }
@@ -136,7 +139,8 @@ func (t *Threads) terms() (*history.Terms, error) {
 }
 
 func (t *Threads) unavailable(r *Request, err error) error {
-	return refusal.AsCanceled(r.Context(), refusal.Request, refusal.New(refusal.ThreadsUnavailable, "What is kept of threads cannot be read or changed now. Try again.").WithCause(err))
+	return refusal.AsCanceled(r.Context(), refusal.Request,
+		refusal.New(refusal.ThreadsUnavailable, "What is kept of threads cannot be read or changed now. Try again.").WithCause(err))
 }
 
 func threadOf(t *store.Thread, terms *history.Terms) Thread {
@@ -145,7 +149,8 @@ func threadOf(t *store.Thread, terms *history.Terms) Thread {
 		labels[i] = ThreadLabel{l.Name, l.Call}
 	}
 	return Thread{
-		ID: t.ID, Principal: t.Principal, Since: t.Began.UTC(), LastCall: t.Last.UTC(), Closed: t.Closed, Incomplete: t.Partial, CountsOver: t.Stub,
-		Labels: labels, Values: append([]string{}, t.Values(terms, time.Now())...),
+		ID: t.ID, Principal: t.Principal, Since: t.Began.UTC(), LastCall: t.Last.UTC(), Closed: t.Closed, Incomplete: t.Partial,
+		CountsOver: t.Stub,
+		Labels:     labels, Values: append([]string{}, t.Values(terms, time.Now())...),
 	}
 }

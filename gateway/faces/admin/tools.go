@@ -89,7 +89,8 @@ func placesOf(c *gateway.Config) (places []Place, omitted int) {
 func (s *Sources) toolOf(c *gateway.Config, entry *registry.Entry, places []Place) (Tool, error) {
 	run := entry.SharedRun()
 	t := Tool{
-		Name: entry.Name(), Version: entry.Version(), Description: entry.Description(), Effect: entry.Effect(), Run: run.Type, Server: run.Server,
+		Name: entry.Name(), Version: entry.Version(), Description: entry.Description(), Effect: entry.Effect(), Run: run.Type,
+		Server:      run.Server,
 		Quarantined: s.Kernel.Quarantined(entry.Name(), entry.Version()), Secrets: entry.HasSecrets(), Reach: make([]string, len(places)),
 	}
 	for i, p := range places {

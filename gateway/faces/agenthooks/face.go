@@ -60,8 +60,9 @@ type agent struct {
 }
 
 var (
-	claudeCode = agent{path: "claude-code", asks: true, name: func(tool string) gateway.NativeCall { return gateway.NativeCall{Name: tool} }}
-	codex      = agent{path: "codex", name: func(tool string) gateway.NativeCall {
+	claudeCode = agent{path: "claude-code", asks: true,
+		name: func(tool string) gateway.NativeCall { return gateway.NativeCall{Name: tool} }}
+	codex = agent{path: "codex", name: func(tool string) gateway.NativeCall {
 		// The name of a tool of an MCP server on its model's wire has the server for its namespace.
 		if server, name, ok := strings.Cut(strings.TrimPrefix(tool, mcpPrefix), "__"); ok && strings.HasPrefix(tool, mcpPrefix) {
 			tool = mcpPrefix + server + "." + name
@@ -88,7 +89,8 @@ func (f *Face) serve(c *gin.Context, received server.Request, a agent) {
 	a.asks = a.asks && h.event != preSkillShellCommand // which has no user to ask
 	request := received.Request
 	request.ID, request.Thread, request.Ancestors, request.Folder, request.AsksCaller = h.toolUseID, h.session, nil, h.cwd, a.asks
-	request.Hook = &audit.AgentHook{HookAgent: a.path, HookEvent: h.event, Session: h.session, Prompt: h.prompt, PermissionMode: h.permissionMode}
+	request.Hook = &audit.AgentHook{HookAgent: a.path, HookEvent: h.event, Session: h.session, Prompt: h.prompt,
+		PermissionMode: h.permissionMode}
 	if h.agentID != "" {
 		request.Thread, request.Ancestors = h.agentID, []string{h.session}
 	}
@@ -166,13 +168,15 @@ func (h *hooked) answer(ctx context.Context) (any, *refusal.Error) {
 // holds reports whether a verdict stands for the call when its hook asks again. A refusal does not: people may have approved
 // the call since. Nor does that of a call which has run: agents of some models give two calls one id.
 func (h *hooked) holds(v *verdict) bool {
-	return v != nil && v.digest == h.digest && v.under == h.under() && !v.ran && v.passed() && (v.question == nil || h.agent.asks) && v.config == h.face.executor.Kernel.Config().Digest && !h.admission.StopsTool(h.call.Name)
+	return v != nil && v.digest == h.digest && v.under == h.under() && !v.ran && v.passed() && (v.question == nil || h.agent.asks) &&
+		v.config == h.face.executor.Kernel.Config().Digest && !h.admission.StopsTool(h.call.Name)
 }
 
 // under is for whom, and where, the call is judged.
 func (h *hooked) under() [sha256.Size]byte {
 	of := h.admission.Subject()
-	return sha256.Sum256([]byte(strings.Join([]string{h.agent.path, of.Agent, of.Workspace, of.Project, h.hook.agentID, h.hook.cwd}, "\x00")))
+	return sha256.Sum256([]byte(strings.Join([]string{h.agent.path, of.Agent, of.Workspace, of.Project, h.hook.agentID, h.hook.cwd},
+		"\x00")))
 }
 
 // judgeOnce judges the call, unless it stands as it was judged in front of the model. before is the verdict on the call of its id.
@@ -222,7 +226,8 @@ func (h *hooked) judge(ctx context.Context) *verdict {
 func (h *hooked) verdict(v *verdict) any {
 	switch {
 	case v.question != nil:
-		return toolUseAnswer(h.hook.event, "ask", strings.Join(append([]string{"Callgate asks you to decide this call."}, v.question.Hints...), " "))
+		return toolUseAnswer(h.hook.event, "ask",
+			strings.Join(append([]string{"Callgate asks you to decide this call."}, v.question.Hints...), " "))
 	case v.refused != nil:
 		return toolUseAnswer(h.hook.event, "deny", reasonOf(v.refused))
 	}
@@ -260,7 +265,8 @@ func (h *hooked) compare(ctx context.Context, v *verdict) any {
 			return blocked(again.refused)
 		}
 	case v.refused != nil:
-		return h.ran(ctx, refusal.New(refusal.Unjudged, "This call was refused, and ran all the same. Do not rely on what it did, and say so."))
+		return h.ran(ctx, refusal.New(refusal.Unjudged,
+			"This call was refused, and ran all the same. Do not rely on what it did, and say so."))
 	default:
 		h.callID = v.callID
 		h.face.kept.end(v, byID, byCall)
@@ -270,7 +276,8 @@ func (h *hooked) compare(ctx context.Context, v *verdict) any {
 
 // ran records a call that has run as it was not judged.
 func (h *hooked) ran(ctx context.Context, refused *refusal.Error) any {
-	d := h.admission.WithConstraints(gateway.Constraints{RefuseAll: refused}).Judge(ctx, gateway.ModeEnforce, gateway.Input{Native: &h.call})
+	d := h.admission.WithConstraints(gateway.Constraints{RefuseAll: refused}).Judge(ctx, gateway.ModeEnforce,
+		gateway.Input{Native: &h.call})
 	d.Release()
 	h.refused = d.Refusal()
 	return blocked(h.refused)
@@ -316,7 +323,8 @@ func refuseAs(c *gin.Context, event string, refused *refusal.Error) {
 	status := refused.Status()
 	var answer any
 	switch {
-	case status == http.StatusUnauthorized || status == http.StatusNotFound || status == http.StatusMethodNotAllowed || status == http.StatusRequestEntityTooLarge || event == "":
+	case status == http.StatusUnauthorized || status == http.StatusNotFound || status == http.StatusMethodNotAllowed ||
+		status == http.StatusRequestEntityTooLarge || event == "":
 		answer = map[string]*refusal.Error{"error": refused}
 	case event == permissionRequest:
 		status, answer = http.StatusOK, permissionAnswer(reasonOf(refused))

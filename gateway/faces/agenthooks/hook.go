@@ -36,7 +36,8 @@ type hook struct {
 // read reads a hook's input. Of one that is not valid, event is what it says it is, if that is known.
 func read(body []byte) (h hook, err error) {
 	texts := map[string]*string{
-		"hook_event_name": &h.event, "session_id": &h.session, "agent_id": &h.agentID, "tool_use_id": &h.toolUseID, "cwd": &h.cwd, "tool_name": &h.tool,
+		"hook_event_name": &h.event, "session_id": &h.session, "agent_id": &h.agentID, "tool_use_id": &h.toolUseID, "cwd": &h.cwd,
+		"tool_name": &h.tool,
 		"prompt_id": &h.prompt, "turn_id": &h.prompt, "permission_mode": &h.permissionMode,
 	}
 	err = parser.ReadObject(body, maxDepth, func(name string, first byte) error {
@@ -70,7 +71,8 @@ func read(body []byte) (h hook, err error) {
 	case !filepath.IsAbs(h.cwd):
 		err = fmt.Errorf(`"cwd" is %s; expected an absolute path`, parser.Quote(h.cwd))
 	}
-	for _, id := range []struct{ name, value string }{{"session_id", h.session}, {"agent_id", h.agentID}, {"tool_use_id", h.toolUseID}, {"prompt_id", h.prompt}, {"permission_mode", h.permissionMode}} {
+	for _, id := range []struct{ name, value string }{{"session_id", h.session}, {"agent_id", h.agentID}, {"tool_use_id", h.toolUseID},
+		{"prompt_id", h.prompt}, {"permission_mode", h.permissionMode}} {
 		if err == nil && (len(id.value) > maxID || strings.Trim(id.value, idLetters) != "") {
 			err = fmt.Errorf("%q is no id of at most %d letters, digits, hyphens, underscores and dots", id.name, maxID)
 		}

@@ -97,7 +97,8 @@ func (r *reader) content(list []map[string]any) (items []any, images []any) {
 			items = append(items, map[string]any{"type": "text", "text": text})
 		case "image":
 			data, media, size := item.image(object)
-			items = append(items, map[string]any{"type": "text", "text": fmt.Sprintf("[an image of the type %s, %d bytes, which is not shown to you]", media, size)})
+			items = append(items, map[string]any{"type": "text",
+				"text": fmt.Sprintf("[an image of the type %s, %d bytes, which is not shown to you]", media, size)})
 			images = append(images, map[string]any{"type": "image", "content": map[string]any{"data": data, "mediaType": media}})
 		default:
 			item.fail("an item of content is neither text nor image")

@@ -36,7 +36,8 @@ func (r *reader) choice(digest string) calls.ChoiceRequest {
 	}
 	choice, ok := events.NewChoice(digest[:min(len(digest), choiceID)], prompt, choices, byDefault)
 	if !ok {
-		r.fail("prompt is longer than %d bytes, or one of the choices is empty, longer than %d bytes, or reads as another", events.MaxPromptBytes, events.MaxChoiceBytes)
+		r.fail("prompt is longer than %d bytes, or one of the choices is empty, longer than %d bytes, or reads as another",
+			events.MaxPromptBytes, events.MaxChoiceBytes)
 	}
 	return calls.ChoiceRequest{Choice: choice, ResponseURL: at}
 }

@@ -60,7 +60,8 @@ func read(body []byte, token string) (message, *refusal.Error) {
 }
 
 // posting hands what was read of a message to the method that takes it.
-func posting[T any](take func(*calls.Executor, context.Context, calls.CallbackMessage, T) error, read T) func(context.Context, *calls.Executor, calls.CallbackMessage) error {
+func posting[T any](take func(*calls.Executor, context.Context, calls.CallbackMessage, T) error,
+	read T) func(context.Context, *calls.Executor, calls.CallbackMessage) error {
 	return func(ctx context.Context, k *calls.Executor, p calls.CallbackMessage) error {
 		return take(k, ctx, p, read)
 	}

@@ -267,7 +267,8 @@ func (r *reader) settle(c *choice) {
 			call.Call.ID = "call_" + rand.Text()
 		}
 		if id := call.Call.ID; a.Fault == nil && (!ascii.IsPlainID(id) || ids[id]) {
-			a.Fault = refusal.New(refusal.UpstreamUnavailable, "The model's answer has a call whose id is not plain, or two calls with one id; none of its calls was used. "+cureOfCalls)
+			a.Fault = refusal.New(refusal.UpstreamUnavailable,
+				"The model's answer has a call whose id is not plain, or two calls with one id; none of its calls was used. "+cureOfCalls)
 		}
 		ids[call.Call.ID] = true
 	}

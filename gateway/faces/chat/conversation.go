@@ -86,7 +86,8 @@ func (d *dialogue) writeTextHistory(ctx context.Context) error {
 			continue
 		}
 		if text, ok := textParts(m.content); !ok && m.content != nil || text != "" {
-			d.messages = append(d.messages, rawjson.Object{rawjson.Field("role", rawjson.Quote("assistant")), rawjson.Field("content", m.content)}.Bytes())
+			d.messages = append(d.messages, rawjson.Object{rawjson.Field("role", rawjson.Quote("assistant")),
+				rawjson.Field("content", m.content)}.Bytes())
 		}
 		results := map[string]string{}
 		for range m.calls { // each is answered once, right behind
@@ -223,10 +224,12 @@ func (d *dialogue) Append(a *turns.Answer, told []turns.Told) (added int) {
 	if text != nil {
 		content = rawjson.Quote(text)
 	}
-	added = d.add(rawjson.Object{rawjson.Field("role", rawjson.Quote("assistant")), rawjson.Field("content", content), rawjson.Field("tool_calls", list(calls))}.Bytes())
+	added = d.add(rawjson.Object{rawjson.Field("role", rawjson.Quote("assistant")), rawjson.Field("content", content),
+		rawjson.Field("tool_calls", list(calls))}.Bytes())
 	for i := range told {
 		added += d.add(rawjson.Object{
-			rawjson.Field("role", rawjson.Quote("tool")), rawjson.Field("tool_call_id", rawjson.Quote(told[i].Call.Call.ID)), rawjson.Field("content", rawjson.Quote(told[i].Result)),
+			rawjson.Field("role", rawjson.Quote("tool")), rawjson.Field("tool_call_id", rawjson.Quote(told[i].Call.Call.ID)),
+			rawjson.Field("content", rawjson.Quote(told[i].Result)),
 		}.Bytes())
 	}
 	return added

@@ -17,7 +17,8 @@ var Wire turns.Leader = wire{}
 
 var spec = &turns.Spec{
 	Wire: upstream.ChatWire, Rows: []*turns.Row{rowText, rowRefusal, rowSpeech, rowThought, rowCall, rowOther, rowLegacy},
-	Own: ownMembers, Forwarded: forwardedMembers, Hooked: []string{"citations"}, Structured: [][]string{{"response_format"}}, MaxBody: maxBodyBytes, MaxName: 64, Import: "openai",
+	Own: ownMembers, Forwarded: forwardedMembers, Hooked: []string{"citations"}, Structured: [][]string{{"response_format"}},
+	MaxBody: maxBodyBytes, MaxName: 64, Import: "openai",
 }
 
 // Spec is of turns.Wire.
@@ -28,7 +29,8 @@ func (wire) Error(f *turns.Failure, _ string) []byte { return turns.OpenAIError(
 
 // Lead is of turns.Leader.
 func (wire) Lead(model string) turns.Led {
-	members := rawjson.Object{rawjson.Field("model", rawjson.Quote(model)), rawjson.Field("messages", []byte("[]")), rawjson.Field("stream", []byte("true"))}
+	members := rawjson.Object{rawjson.Field("model", rawjson.Quote(model)), rawjson.Field("messages", []byte("[]")),
+		rawjson.Field("stream", []byte("true"))}
 	return &dialogue{members: members, model: model, stream: true, n: 1}
 }
 
@@ -58,7 +60,9 @@ const advice = "Of this API Callgate serves POST /v1/chat/completions, POST /v1/
 // shape at all of them.
 var apiPaths = []string{
 	"/openai",
-	"/v1/assistants", "/v1/audio", "/v1/batches", "/v1/chat", "/v1/chatkit", "/v1/completions", "/v1/containers", "/v1/conversations", "/v1/embeddings",
-	"/v1/engines", "/v1/evals", "/v1/files", "/v1/fine_tuning", "/v1/images", "/v1/models", "/v1/moderations", "/v1/organization", "/v1/projects", "/v1/realtime",
+	"/v1/assistants", "/v1/audio", "/v1/batches", "/v1/chat", "/v1/chatkit", "/v1/completions", "/v1/containers", "/v1/conversations",
+	"/v1/embeddings",
+	"/v1/engines", "/v1/evals", "/v1/files", "/v1/fine_tuning", "/v1/images", "/v1/models", "/v1/moderations", "/v1/organization",
+	"/v1/projects", "/v1/realtime",
 	"/v1/responses", "/v1/skills", "/v1/threads", "/v1/uploads", "/v1/vector_stores", "/v1/videos", "/v1/webhooks",
 }

@@ -81,7 +81,8 @@ func endOf(reason string) turns.End {
 // ownEnds are the words for the end of an answer that is complete, and callEnds those for one that ended for its
 // calls, see ascii.Folded.
 var (
-	ownEnds  = []string{"stop", "eos", "eostoken", "endturn", "endofturn", "stopsequence", "stoptoken", "stopstring", "complete", "completed", "finished"}
+	ownEnds = []string{"stop", "eos", "eostoken", "endturn", "endofturn", "stopsequence", "stoptoken", "stopstring", "complete",
+		"completed", "finished"}
 	callEnds = []string{"toolcall", "toolcalls", "tooluse", "functioncall", "functioncalls"}
 )
 

@@ -49,7 +49,8 @@ func (d *dialogue) readHistory() error {
 		}
 		if m.role == "tool" {
 			if !open[m.toolCallID] {
-				return turns.Bad(place(i)+".tool_call_id", "This message answers no call of the turn before it, or one that is answered already.")
+				return turns.Bad(place(i)+".tool_call_id",
+					"This message answers no call of the turn before it, or one that is answered already.")
 			}
 			delete(open, m.toolCallID)
 		} else if len(open) > 0 {
@@ -108,7 +109,8 @@ func (m *message) read(i int) error {
 // readCalls reads the calls of an assistant's message.
 func (m *message) readCalls(members rawjson.Object, message int) error {
 	if members.Get("function_call") != nil {
-		return turns.Bad(place(message)+".function_call", "\"function_call\" is the legacy form, which is not taken here; use \"tool_calls\".")
+		return turns.Bad(place(message)+".function_call",
+			"\"function_call\" is the legacy form, which is not taken here; use \"tool_calls\".")
 	}
 	raw := members.Get("tool_calls")
 	if raw == nil {
@@ -121,7 +123,8 @@ func (m *message) readCalls(members rawjson.Object, message int) error {
 	ids := map[string]bool{}
 	for i, raw := range list {
 		if i == maxMessages {
-			return turns.Bad(place(message)+".tool_calls", "\"tool_calls\" must be at most %d: each has a message with its result.", maxMessages)
+			return turns.Bad(place(message)+".tool_calls", "\"tool_calls\" must be at most %d: each has a message with its result.",
+				maxMessages)
 		}
 		at := place(message) + ".tool_calls." + strconv.Itoa(i)
 		call, err := readEarlierCall(raw, at)
@@ -152,7 +155,8 @@ func readEarlierCall(raw []byte, param string) (earlierCall, error) {
 	}
 	read := []byte(arguments)
 	if first := parser.SkipSpace(read, 0); !ok || !rawjson.Readable(read) || read[first] != '{' {
-		return earlierCall{}, turns.Bad(param+".function.arguments", "The arguments of a call must be a string that holds one strict JSON object.")
+		return earlierCall{}, turns.Bad(param+".function.arguments",
+			"The arguments of a call must be a string that holds one strict JSON object.")
 	}
 	return earlierCall{id: id, name: name, arguments: read}, nil
 }

@@ -621,7 +621,8 @@ func textOfCall(member, value []byte) (string, error) {
 // noteArguments notes the name of a member in which a server may have written the arguments of a call:
 // without them the call would be another one. An empty one holds none.
 func noteArguments(elsewhere *string, name, value []byte) {
-	if folded := ascii.Folded(string(name)); !isEmpty(value) && slices.Contains([]string{"arguments", "args", "parameters", "input"}, folded) {
+	if folded := ascii.Folded(string(name)); !isEmpty(value) &&
+		slices.Contains([]string{"arguments", "args", "parameters", "input"}, folded) {
 		*elsewhere = folded
 	}
 }

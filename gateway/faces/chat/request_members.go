@@ -27,8 +27,10 @@ var ownMembers = []string{"model", "messages", "tools", "tool_choice", "parallel
 var forwardedMembers = [][]string{
 	// OpenAI, chat completions.
 	{
-		"audio", "frequency_penalty", "logit_bias", "logprobs", "max_completion_tokens", "max_tokens", "metadata", "modalities", "prediction",
-		"presence_penalty", "prompt_cache_key", "prompt_cache_retention", "reasoning_effort", "response_format", "safety_identifier", "seed",
+		"audio", "frequency_penalty", "logit_bias", "logprobs", "max_completion_tokens", "max_tokens", "metadata", "modalities",
+		"prediction",
+		"presence_penalty", "prompt_cache_key", "prompt_cache_retention", "reasoning_effort", "response_format", "safety_identifier",
+		"seed",
 		"service_tier", "stop", "store", "temperature", "top_logprobs", "top_p", "user", "verbosity",
 	},
 	// Azure.
@@ -36,10 +38,12 @@ var forwardedMembers = [][]string{
 	// Sampling, as OpenRouter, vLLM, SGLang, llama.cpp, Together, Fireworks and others have it.
 	{
 		"allowed_token_ids", "bad_words", "best_of", "do_sample", "dry_allowed_length", "dry_base", "dry_multiplier", "dry_penalty_last_n",
-		"dry_sequence_breakers", "dynatemp_exponent", "dynatemp_range", "ignore_eos", "include_stop_str_in_output", "length_penalty", "min_keep",
+		"dry_sequence_breakers", "dynatemp_exponent", "dynatemp_range", "ignore_eos", "include_stop_str_in_output", "length_penalty",
+		"min_keep",
 		"min_p", "min_tokens", "mirostat", "mirostat_eta", "mirostat_lr", "mirostat_target", "mirostat_tau", "n_predict", "n_probs",
 		"no_stop_trim", "random_seed", "repeat_last_n", "repeat_penalty", "repetition_penalty", "samplers", "skip_special_tokens",
-		"spaces_between_special_tokens", "stop_regex", "stop_token_ids", "top_a", "top_k", "typical_p", "use_beam_search", "xtc_probability",
+		"spaces_between_special_tokens", "stop_regex", "stop_token_ids", "top_a", "top_k", "typical_p", "use_beam_search",
+		"xtc_probability",
 		"xtc_threshold",
 	},
 	// Output of a form.
@@ -61,11 +65,13 @@ var forwardedMembers = [][]string{
 	// Moderation: Mistral, Together.
 	{"safe_prompt", "safety_model"},
 	// Information beside the answer.
-	{"perf_metrics_in_response", "prompt_logprobs", "return_token_ids", "return_tokens", "return_tokens_as_token_ids", "timings_per_token", "usage"},
+	{"perf_metrics_in_response", "prompt_logprobs", "return_token_ids", "return_tokens", "return_tokens_as_token_ids", "timings_per_token",
+		"usage"},
 	// Where and when it is computed, and the caching of it. provider is OpenRouter's choice
 	// among the providers of one model.
 	{
-		"cache_control", "cache_prompt", "cache_salt", "id_slot", "keep_alive", "n_keep", "priority", "prompt_cache_isolation_key", "provider",
+		"cache_control", "cache_prompt", "cache_salt", "id_slot", "keep_alive", "n_keep", "priority", "prompt_cache_isolation_key",
+		"provider",
 		"request_id", "session_id", "t_max_predict_ms", "ttl", "user_id",
 	},
 }
@@ -91,7 +97,8 @@ func (d *dialogue) checkTemplateVariables() error {
 	}
 	if !ok {
 		return turns.Bad(memberTemplate, "%q must be an object of strings, numbers and booleans, without chat_template: other variables could replace the template of the prompt, or bring tools of the provider. "+
-			"Leave them out; or the operator allows them, with request_members: [%s] at the upstream %s.", memberTemplate, parser.Quote(memberTemplate), d.Route.Upstream)
+			"Leave them out; or the operator allows them, with request_members: [%s] at the upstream %s.", memberTemplate,
+			parser.Quote(memberTemplate), d.Route.Upstream)
 	}
 	return nil
 }

@@ -44,7 +44,8 @@ func (d *dialogue) readAllowed(raw []byte) error {
 	const param = "tool_choice"
 	allowed, _ := rawjson.Members(raw)
 	mode, _ := rawjson.String(allowed.Get("mode"))
-	invalid := turns.Bad(param, "\"allowed_tools\" must have a \"mode\", auto or required, and a list of \"tools\", of at most %d.", maxTools)
+	invalid := turns.Bad(param, "\"allowed_tools\" must have a \"mode\", auto or required, and a list of \"tools\", of at most %d.",
+		maxTools)
 	list, ok := rawjson.Elements(allowed.Get("tools"))
 	if !ok || mode != "auto" && mode != "required" {
 		return invalid
@@ -77,7 +78,8 @@ func encodeChoice(c *turns.ToolChoice, original []byte) []byte {
 		return original // a word
 	}
 	named := func(name string) []byte {
-		return rawjson.Object{rawjson.Field("type", rawjson.Quote("function")), rawjson.Field("function", rawjson.Object{rawjson.Field("name", rawjson.Quote(name))}.Bytes())}.Bytes()
+		return rawjson.Object{rawjson.Field("type", rawjson.Quote("function")),
+			rawjson.Field("function", rawjson.Object{rawjson.Field("name", rawjson.Quote(name))}.Bytes())}.Bytes()
 	}
 	if c.Forced {
 		return named(c.Names[0])

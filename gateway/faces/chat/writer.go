@@ -199,7 +199,8 @@ func (w *writer) Turn(r *turns.Reply) {
 func (w *writer) setHead() {
 	if w.chunkNames == nil {
 		const room = 256 // of most
-		w.chunkNames = appendMembers(w.appendHead(append(make([]byte, 0, room), "data: "...), w.reply, "chat.completion.chunk"), w.reply.Head, forwardedWords)
+		w.chunkNames = appendMembers(w.appendHead(append(make([]byte, 0, room), "data: "...), w.reply, "chat.completion.chunk"),
+			w.reply.Head, forwardedWords)
 		w.chunkHead = make([]byte, 0, len(w.chunkNames)+room)
 		w.setMembers(nil)
 	}

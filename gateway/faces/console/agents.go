@@ -61,7 +61,8 @@ func (c *Console) agent(w http.ResponseWriter, r *request) *refusal.Error {
 	ctx, cancel := context.WithTimeout(r.Context(), cmp.Or(c.options.AgentTime, agentTime))
 	defer cancel()
 	search := &request{r.WithContext(ctx), r.caller, r.session}
-	if data.Did, refused = ask[admin.Decisions](c, search, admin.Ask{Method: http.MethodGet, Path: "/v1/decisions", Query: query}); refused != nil {
+	if data.Did, refused = ask[admin.Decisions](c, search,
+		admin.Ask{Method: http.MethodGet, Path: "/v1/decisions", Query: query}); refused != nil {
 		return refused
 	}
 	if !data.Known && len(data.Did.Decisions) == 0 && data.Did.Next == 0 {
@@ -77,7 +78,8 @@ func (c *Console) agent(w http.ResponseWriter, r *request) *refusal.Error {
 }
 
 func (c *Console) addTools(r *request, data *agentData) *refusal.Error {
-	list, refused := ask[admin.Tools](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/tools", Query: url.Values{"limit": {strconv.Itoa(agentTools)}}})
+	list, refused := ask[admin.Tools](c, r,
+		admin.Ask{Method: http.MethodGet, Path: "/v1/tools", Query: url.Values{"limit": {strconv.Itoa(agentTools)}}})
 	if refused != nil {
 		return refused
 	}
@@ -129,7 +131,8 @@ func (c *Console) addLimits(r *request, data *agentData) *refusal.Error {
 
 // countsAgents reports whether limits of a kind are each an agent's.
 func countsAgents(kind string) bool {
-	return slices.Contains([]ratelimit.LevelKind{ratelimit.LevelAgent, ratelimit.LevelAgentTool, ratelimit.LevelSlots}, ratelimit.LevelKind(kind))
+	return slices.Contains([]ratelimit.LevelKind{ratelimit.LevelAgent, ratelimit.LevelAgentTool, ratelimit.LevelSlots},
+		ratelimit.LevelKind(kind))
 }
 
 func (c *Console) addStops(r *request, data *agentData) *refusal.Error {

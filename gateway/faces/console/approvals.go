@@ -48,7 +48,9 @@ func (c *Console) approvals(w http.ResponseWriter, r *request) *refusal.Error {
 		query.Del("state")
 	}
 	list, refused := ask[admin.ApprovalList](c, r, admin.Ask{
-		Method: http.MethodGet, Path: "/v1/approvals", Query: url.Values{"state": query["state"], "rule": query["rule"], "after": query["after"], "limit": {strconv.Itoa(maxSorted)}, "arguments": {"short"}},
+		Method: http.MethodGet, Path: "/v1/approvals",
+		Query: url.Values{"state": query["state"], "rule": query["rule"], "after": query["after"], "limit": {strconv.Itoa(maxSorted)},
+			"arguments": {"short"}},
 	})
 	if refused != nil {
 		return refused

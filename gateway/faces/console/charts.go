@@ -83,7 +83,8 @@ func drawn(title string, a *admin.Activity, list []series, stacked bool, unit fu
 			said = append(said, unit(s.values[i])+" "+s.Name)
 		}
 		if len(said) > 0 {
-			c.Hits = append(c.Hits, hit{float64(i) * width, width, clock(a.Intervals[i].Start, time.Now()) + ": " + strings.Join(said, ", ")})
+			c.Hits = append(c.Hits, hit{float64(i) * width, width,
+				clock(a.Intervals[i].Start, time.Now()) + ": " + strings.Join(said, ", ")})
 		}
 	}
 	return c

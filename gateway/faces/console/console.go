@@ -139,7 +139,8 @@ func (c *Console) authenticate(r *http.Request) (caller admin.Caller, session bo
 func (c *Console) show(w http.ResponseWriter, r *request, status int, name string, p page) {
 	p.Path, p.Caller, p.Session = r.URL.Path, r.caller, r.session
 	if r.caller.Operator {
-		if status, refused := ask[admin.Status](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/status"}); refused == nil && status.ApprovalsWaiting != nil {
+		if status, refused := ask[admin.Status](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/status"}); refused == nil &&
+			status.ApprovalsWaiting != nil {
 			p.Waiting = *status.ApprovalsWaiting
 		}
 	}

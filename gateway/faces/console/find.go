@@ -114,11 +114,12 @@ func (c *Console) findNames(w http.ResponseWriter, r *request) *refusal.Error {
 	return nil
 }
 
-// beginningWith is the page of the one call or thread whose id begins so, in any case and with or without its prefix, or whose trace has the id;
-// the calls, where several do; empty, where none does.
+// beginningWith is the page of the one call or thread whose id begins so, in any case and with or without its prefix, or whose trace has
+// the id; the calls, where several do; empty, where none does.
 func (c *Console) beginningWith(r *request, id string) (string, *refusal.Error) {
 	for _, beginning := range []string{id, "call_" + id} {
-		calls, refused := ask[admin.Decisions](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/decisions", Query: url.Values{"id": {beginning}, "limit": {"2"}}})
+		calls, refused := ask[admin.Decisions](c, r,
+			admin.Ask{Method: http.MethodGet, Path: "/v1/decisions", Query: url.Values{"id": {beginning}, "limit": {"2"}}})
 		switch list := calls.Decisions; {
 		case refused != nil:
 			return "", refused
@@ -128,7 +129,8 @@ func (c *Console) beginningWith(r *request, id string) (string, *refusal.Error) 
 			return c.pageOf(r, list[0].CallID)
 		}
 	}
-	threads, refused := ask[admin.ThreadList](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/threads", Query: url.Values{"limit": {"500"}}})
+	threads, refused := ask[admin.ThreadList](c, r,
+		admin.Ask{Method: http.MethodGet, Path: "/v1/threads", Query: url.Values{"limit": {"500"}}})
 	if refused != nil {
 		return "", refused
 	}

@@ -172,7 +172,8 @@ func stateOf(s string) stateView {
 }
 
 // stateClasses are the classes that states of approvals are shown with.
-var stateClasses = map[string]string{"waiting": "wait", "approved": "ok", "used": "ok", "denied": "no", "expired": "plain", "withdrawn": "plain"}
+var stateClasses = map[string]string{"waiting": "wait", "approved": "ok", "used": "ok", "denied": "no", "expired": "plain",
+	"withdrawn": "plain"}
 
 // asksOf reports whether people were asked about a call: its id is that of an approval.
 func asksOf(c admin.Case) bool {
@@ -183,7 +184,8 @@ func asksOf(c admin.Case) bool {
 func usedBy(c admin.Case) (list []string) {
 	for i := range c.Records {
 		if r := &c.Records[i]; r.Event == audit.Decision {
-			list = append(list, slices.DeleteFunc(slices.Clone(r.Approvals), func(id string) bool { return strings.HasPrefix(id, "grant_") })...)
+			list = append(list, slices.DeleteFunc(slices.Clone(r.Approvals),
+				func(id string) bool { return strings.HasPrefix(id, "grant_") })...)
 		}
 	}
 	return list
@@ -315,7 +317,8 @@ const stageAsked = "asked"
 
 // order is that of the pipeline.
 var order = []refusal.Stage{
-	refusal.Identity, refusal.Parse, refusal.Schema, refusal.Permission, refusal.Rate, refusal.Workspace, refusal.Project, refusal.Approval, refusal.Log, refusal.Execute, refusal.Wrap,
+	refusal.Identity, refusal.Parse, refusal.Schema, refusal.Permission, refusal.Rate, refusal.Workspace, refusal.Project, refusal.Approval,
+	refusal.Log, refusal.Execute, refusal.Wrap,
 }
 
 // stagesOf is the strip of stages of a call: what the record says, with times where they are

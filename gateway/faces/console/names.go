@@ -30,7 +30,8 @@ type suggestion struct {
 
 // As returns the names of a kind, which is also the id of their datalist.
 func (n names) As(kind string) suggestion {
-	return suggestion{kind, map[string][]string{"agents": n.Agents[:min(len(n.Agents), maxNames)], "tools": n.Tools, "projects": n.Projects, "codes": n.Codes}[kind]}
+	return suggestion{kind, map[string][]string{"agents": n.Agents[:min(len(n.Agents), maxNames)], "tools": n.Tools, "projects": n.Projects,
+		"codes": n.Codes}[kind]}
 }
 
 // agentPath and toolPath are the addresses of the pages of an agent and a tool.

@@ -55,7 +55,9 @@ func (c *Console) overview(w http.ResponseWriter, r *request) *refusal.Error {
 	if refused != nil {
 		return refused
 	}
-	refusals, refused := ask[admin.Decisions](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/decisions", Query: url.Values{"limit": {strconv.Itoa(countedRefusals)}, "since": {activity.Span}, "verdict": {"refused"}, "asked": {"no"}}})
+	refusals, refused := ask[admin.Decisions](c, r,
+		admin.Ask{Method: http.MethodGet, Path: "/v1/decisions",
+			Query: url.Values{"limit": {strconv.Itoa(countedRefusals)}, "since": {activity.Span}, "verdict": {"refused"}, "asked": {"no"}}})
 	if refused != nil {
 		return refused
 	}
@@ -65,7 +67,8 @@ func (c *Console) overview(w http.ResponseWriter, r *request) *refusal.Error {
 	}
 	data := overviewData{
 		Status: status, Activity: activity, Charts: chartsOf(&activity), Last: last, Waiting: c.countWaiting(r),
-		Refused: repeated(refusals.Decisions, activity.Span), Most: mostRefused(refusals.Decisions), Counted: len(refusals.Decisions), More: refusals.Next != 0,
+		Refused: repeated(refusals.Decisions, activity.Span), Most: mostRefused(refusals.Decisions), Counted: len(refusals.Decisions),
+		More: refusals.Next != 0,
 	}
 	c.show(w, r, http.StatusOK, "overview", page{Title: "Overview", Live: "decisions config standing", Data: data})
 	return nil
@@ -104,7 +107,8 @@ func repeated(list []admin.Decision, since string) labelled {
 	for i := range list {
 		d := &list[i]
 		at := slices.IndexFunc(rows.Decisions, func(o admin.Decision) bool {
-			return o.Agent == d.Agent && o.Principal == d.Principal && o.Tool == d.Tool && o.Code == d.Code && o.Stage == d.Stage && o.Workspace == d.Workspace && o.Project == d.Project
+			return o.Agent == d.Agent && o.Principal == d.Principal && o.Tool == d.Tool && o.Code == d.Code && o.Stage == d.Stage &&
+				o.Workspace == d.Workspace && o.Project == d.Project
 		})
 		switch {
 		case at >= 0:
@@ -120,7 +124,8 @@ func repeated(list []admin.Decision, since string) labelled {
 type verdictFilter struct{ Value, Word, verdict, asked string }
 
 var verdictFilters = []verdictFilter{
-	{"allowed", wordAllowed, string(audit.ToolCall), ""}, {"asked", wordAsked, string(audit.Refused), "yes"}, {"refused", wordRefused, string(audit.Refused), "no"}, {"text", wordText, string(audit.Text), ""},
+	{"allowed", wordAllowed, string(audit.ToolCall), ""}, {"asked", wordAsked, string(audit.Refused), "yes"},
+	{"refused", wordRefused, string(audit.Refused), "no"}, {"text", wordText, string(audit.Text), ""},
 }
 
 // callsData is a page of decisions, and the names that the form suggests.
@@ -160,7 +165,8 @@ func (c *Console) calls(w http.ResponseWriter, r *request) *refusal.Error {
 
 func (c *Console) call(w http.ResponseWriter, r *request) *refusal.Error {
 	one := admin.Ask{
-		Method: http.MethodGet, Path: "/v1/decisions/{call_id}", Wildcards: map[string]string{"call_id": r.PathValue("call_id")}, Query: selected(r, "before"),
+		Method: http.MethodGet, Path: "/v1/decisions/{call_id}", Wildcards: map[string]string{"call_id": r.PathValue("call_id")},
+		Query: selected(r, "before"),
 	}
 	return showAnswer(c, w, r, "call", one, func(found admin.Case) page {
 		live := "decisions"
@@ -177,9 +183,10 @@ func (c *Console) threads(w http.ResponseWriter, r *request) *refusal.Error {
 	if query.Has("after") {
 		live = ""
 	}
-	return showAnswer(c, w, r, "threads", admin.Ask{Method: http.MethodGet, Path: "/v1/threads", Query: query}, func(list admin.ThreadList) page {
-		return page{Title: "Threads", Live: live, Data: list}
-	})
+	return showAnswer(c, w, r, "threads", admin.Ask{Method: http.MethodGet, Path: "/v1/threads", Query: query},
+		func(list admin.ThreadList) page {
+			return page{Title: "Threads", Live: live, Data: list}
+		})
 }
 
 func (c *Console) thread(w http.ResponseWriter, r *request) *refusal.Error {
@@ -239,7 +246,8 @@ func (c *Console) policy(w http.ResponseWriter, r *request) *refusal.Error {
 	if refused != nil {
 		return refused
 	}
-	data := policyData{Policy: rows, Place: config.DefaultProject, Names: namesOf(&config), Candidate: candidate.Active || candidate.Fault != ""}
+	data := policyData{Policy: rows, Place: config.DefaultProject, Names: namesOf(&config),
+		Candidate: candidate.Active || candidate.Fault != ""}
 	values := selected(r, "agent", "tool", "project", "arguments")
 	if len(values) > 0 {
 		body := admin.ExplainRequest{Agent: values.Get("agent"), Tool: values.Get("tool"), Project: values.Get("project")}
@@ -282,7 +290,8 @@ func (c *Console) check(w http.ResponseWriter, r *request) *refusal.Error {
 		text := strings.ReplaceAll(form.Get("completion"), "\r\n", "\n")
 		data.Place = form.Get("project")
 		workspace, project, _ := strings.Cut(data.Place, "/")
-		data.Request = admin.CheckRequest{Completion: text, Agent: form.Get("agent"), Workspace: workspace, Project: project, FinishReason: form.Get("finish_reason")}
+		data.Request = admin.CheckRequest{Completion: text, Agent: form.Get("agent"), Workspace: workspace, Project: project,
+			FinishReason: form.Get("finish_reason")}
 		report, refused := ask[gateway.Report](c, r, admin.Ask{Method: http.MethodPost, Path: "/v1/check", Body: data.Request})
 		if refused != nil {
 			return refused
@@ -308,6 +317,7 @@ func (c *Console) audit(w http.ResponseWriter, r *request) *refusal.Error {
 	if refused != nil {
 		return refused
 	}
-	c.show(w, r, http.StatusOK, "audit", page{Title: "Audit log and configuration", Live: "decisions config", Data: auditData{status, config}})
+	c.show(w, r, http.StatusOK, "audit",
+		page{Title: "Audit log and configuration", Live: "decisions config", Data: auditData{status, config}})
 	return nil
 }

@@ -20,9 +20,11 @@ func New(o Options) (*Console, error) {
 		}
 		sum := sha512.Sum384(content)
 		digest := base64.StdEncoding.EncodeToString(sum[:])
-		c.assets[name] = asset{content, media, "sha384-" + digest, "/console/static/" + name + "?" + url.Values{"v": {digest[:12]}}.Encode()}
+		c.assets[name] = asset{content, media, "sha384-" + digest,
+			"/console/static/" + name + "?" + url.Values{"v": {digest[:12]}}.Encode()}
 	}
-	for _, name := range []string{"overview", "calls", "call", "check", "tools", "tool", "policy", "audit", "approvals", "approval", "limits", "running", "threads", "thread", "stops", "candidate", "agent", "found", "login", "problem"} {
+	for _, name := range []string{"overview", "calls", "call", "check", "tools", "tool", "policy", "audit", "approvals", "approval",
+		"limits", "running", "threads", "thread", "stops", "candidate", "agent", "found", "login", "problem"} {
 		parsed, err := template.New("layout.html").Funcs(c.functions()).ParseFS(files, "pages/layout.html", "pages/"+name+".html")
 		if err != nil {
 			return nil, err

@@ -101,5 +101,6 @@ func (s *sessions) drop(id string) {
 }
 
 func cookie(value string, age int, secure bool) *http.Cookie {
-	return &http.Cookie{Name: cookieName, Value: value, Path: "/console", MaxAge: age, HttpOnly: true, Secure: secure, SameSite: http.SameSiteStrictMode}
+	return &http.Cookie{Name: cookieName, Value: value, Path: "/console", MaxAge: age, HttpOnly: true, Secure: secure,
+		SameSite: http.SameSiteStrictMode}
 }

@@ -52,13 +52,15 @@ func (c *Console) stop(w http.ResponseWriter, r *request) *refusal.Error {
 	field := func(name string) string { return strings.TrimSpace(form.Get(name)) }
 	workspace, project, _ := strings.Cut(field("project"), "/")
 	return c.act(w, r, form, false, admin.Ask{Method: http.MethodPost, Path: "/v1/stops", Body: admin.StopBody{
-		Principal: field("principal"), Agent: field("agent"), Workspace: workspace, Project: project, Tool: field("tool"), Thread: field("thread"),
+		Principal: field("principal"), Agent: field("agent"), Workspace: workspace, Project: project, Tool: field("tool"),
+		Thread:     field("thread"),
 		Everything: form.Get("everything") != "", For: field("for"), Reason: strings.ReplaceAll(field("reason"), "\r\n", "\n"),
 	}})
 }
 
 func (c *Console) resume(w http.ResponseWriter, r *request) *refusal.Error {
-	return c.act(w, r, url.Values{}, true, admin.Ask{Method: http.MethodDelete, Path: "/v1/stops/{id}", Wildcards: map[string]string{"id": r.PathValue("id")}})
+	return c.act(w, r, url.Values{}, true,
+		admin.Ask{Method: http.MethodDelete, Path: "/v1/stops/{id}", Wildcards: map[string]string{"id": r.PathValue("id")}})
 }
 
 // act asks for a stop or a resumption, and shows what came of it.

@@ -181,7 +181,8 @@ func (a *approvalAsker) link(q approvals.Question, form bool) *tool.Question {
 	}
 	params, err := wrapper.Marshal(object{
 		"mode": "url", "url": page,
-		"message": wrapper.EscapeText(fmt.Sprintf("%s needs the approval of a person, who decides on this page; nothing was executed.", q.Tool)),
+		"message": wrapper.EscapeText(fmt.Sprintf("%s needs the approval of a person, who decides on this page; nothing was executed.",
+			q.Tool)),
 	})
 	if err != nil {
 		return nil

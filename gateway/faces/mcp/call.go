@@ -40,7 +40,8 @@ func (f *Face) call(ctx context.Context, r request) *response {
 		return &response{fault: refusalError(refusal.From(refusal.Identity, err))}
 	}
 	if tool != nil && r.modern && r.headers != nil {
-		if fault := checkMirrored(tool.AuthoredSchema, arguments, r.headers, f.options.Executor.Kernel.ParserOptions().MaxDepth); fault != nil {
+		if fault := checkMirrored(tool.AuthoredSchema, arguments, r.headers,
+			f.options.Executor.Kernel.ParserOptions().MaxDepth); fault != nil {
 			return &response{fault: fault}
 		}
 	}

@@ -32,7 +32,8 @@ func (f *Face) respond(admission *gateway.Admission, m *message, h http.Header) 
 	switch {
 	case fault != nil:
 	case stated == wire.Revision2026:
-		fault = newError(jsonrpc.CodeRequest, "A client of %s is asked nothing in the middle of a call, so that it has nothing to answer.", wire.Revision2026)
+		fault = newError(jsonrpc.CodeRequest, "A client of %s is asked nothing in the middle of a call, so that it has nothing to answer.",
+			wire.Revision2026)
 	case stated != "" && !slices.Contains(revisions, stated):
 		fault = unsupported(stated)
 	default:

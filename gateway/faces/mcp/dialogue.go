@@ -100,7 +100,8 @@ func (r request) readAnswers(d *elicit.Dialogue) *rpcError {
 			most = maxApprovalState
 		}
 		if d.RequestState == "" || len(d.RequestState) > most {
-			return invalidParams(violation{"/" + wire.ParamState, fmt.Sprintf("%q must be a string of 1 to %d bytes, as it was given.", wire.ParamState, most)})
+			return invalidParams(violation{"/" + wire.ParamState,
+				fmt.Sprintf("%q must be a string of 1 to %d bytes, as it was given.", wire.ParamState, most)})
 		}
 	}
 	value, has := r.params[wire.ParamResponses]
@@ -112,12 +113,15 @@ func (r request) readAnswers(d *elicit.Dialogue) *rpcError {
 	case !ok:
 		return invalidParams(violation{"/" + wire.ParamResponses, fmt.Sprintf("%q must be an object.", wire.ParamResponses)})
 	case len(object) > maxResponses, len(r.inputResponses) > maxResponsesBytes:
-		return invalidParams(violation{"/" + wire.ParamResponses, fmt.Sprintf("%q must hold at most %d answers, of at most %d bytes together.", wire.ParamResponses, maxResponses, maxResponsesBytes)})
+		return invalidParams(violation{"/" + wire.ParamResponses,
+			fmt.Sprintf("%q must hold at most %d answers, of at most %d bytes together.", wire.ParamResponses, maxResponses,
+				maxResponsesBytes)})
 	}
 	var wrong []violation
 	for name, response := range object {
 		if _, ok := response.(map[string]any); !ok {
-			wrong = append(wrong, violation{"/" + wire.ParamResponses + "/" + refusal.EscapePointer(name), fmt.Sprintf("The answer to %s must be an object.", parser.Quote(name))})
+			wrong = append(wrong, violation{"/" + wire.ParamResponses + "/" + refusal.EscapePointer(name),
+				fmt.Sprintf("The answer to %s must be an object.", parser.Quote(name))})
 		}
 	}
 	if len(wrong) > 0 {
@@ -138,7 +142,8 @@ func invalidParams(wrong ...violation) *rpcError {
 	slices.SortFunc(wrong, func(a, b violation) int { return strings.Compare(a.path, b.path) })
 	f := newError(jsonrpc.CodeParams, "%s", wrong[0].message)
 	for _, w := range wrong {
-		f.refused.Violations = append(f.refused.Violations, refusal.Violation{Code: refusal.BadRequest, Path: w.path, Offset: -1, Message: w.message})
+		f.refused.Violations = append(f.refused.Violations,
+			refusal.Violation{Code: refusal.BadRequest, Path: w.path, Offset: -1, Message: w.message})
 	}
 	return f
 }
@@ -157,7 +162,8 @@ func concernsAnswersOnly(refused *refusal.Error) bool {
 // inputRequired is the result of a call whose tool asks for input. The client has declared
 // that it can answer; the kernel shows the questions to no other client.
 func inputRequired(o calls.Outcome) object {
-	result := object{wire.MemberResultType: wire.ResultInputRequired, "_meta": object{metaCallID: o.CallID}, wire.ParamState: o.RequestState}
+	result := object{wire.MemberResultType: wire.ResultInputRequired,
+		"_meta": object{metaCallID: o.CallID}, wire.ParamState: o.RequestState}
 	requests := object{}
 	for _, q := range o.InputRequest.Questions {
 		request := object{"method": q.Method}

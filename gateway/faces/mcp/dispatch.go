@@ -44,10 +44,12 @@ func (f *Face) dispatch(ctx context.Context, r request) *response {
 	case wire.MethodPrompt:
 		return &response{fault: newError(jsonrpc.CodeParams, "There is no such prompt; there are none.").withStatus(http.StatusOK)}
 	case wire.MethodResource:
-		return &response{fault: newError(jsonrpc.CodeParams, "There is no such resource; there are none.").withStatus(http.StatusOK).withData(object{"uri": stringOf(r.params["uri"])})}
+		return &response{fault: newError(jsonrpc.CodeParams,
+			"There is no such resource; there are none.").withStatus(http.StatusOK).withData(object{"uri": stringOf(r.params["uri"])})}
 	case wire.MethodDiscover:
 		if r.modern {
-			return &response{result: r.cacheable(object{"supportedVersions": revisions, "capabilities": capabilities(false), "instructions": instructions})}
+			return &response{result: r.cacheable(object{"supportedVersions": revisions, "capabilities": capabilities(false),
+				"instructions": instructions})}
 		}
 	case wire.MethodInitialize:
 		if !r.modern {
@@ -72,7 +74,9 @@ func (f *Face) initialize(r request) *response {
 		return &response{fault: newError(jsonrpc.CodeParams, "\"params.protocolVersion\" must say which revision the client speaks.")}
 	}
 	revision := r.negotiatedRevision()
-	return &response{session: newSessionID(r.declaredKinds()), result: object{"protocolVersion": revision, "capabilities": capabilities(r.announced), "serverInfo": f.serverInfo(), "instructions": instructions}}
+	return &response{session: newSessionID(r.declaredKinds()),
+		result: object{"protocolVersion": revision, "capabilities": capabilities(r.announced), "serverInfo": f.serverInfo(),
+			"instructions": instructions}}
 }
 
 // instructions are a text for the model, which a host may pass on.

@@ -168,7 +168,8 @@ func questionLine(id string, q tool.Question) ([]byte, error) {
 
 // collectAnswers waits for the answers to a number of questions within a time, or returns the
 // reason why there are none. It sends heartbeats meanwhile.
-func (h *elicitor) collectAnswers(ctx context.Context, from <-chan clientAnswer, most int, within, every time.Duration) (answers map[string]json.RawMessage, why string) {
+func (h *elicitor) collectAnswers(ctx context.Context, from <-chan clientAnswer, most int, within,
+	every time.Duration) (answers map[string]json.RawMessage, why string) {
 	timer, beat := time.NewTimer(within), time.NewTicker(every)
 	defer timer.Stop()
 	defer beat.Stop()
@@ -199,7 +200,8 @@ func (h *elicitor) collectAnswers(ctx context.Context, from <-chan clientAnswer,
 // cancelQuestions cancels questions, unless the client has left.
 func (h *elicitor) cancelQuestions(ctx context.Context, ids []string) {
 	for _, id := range ids {
-		line, err := jsonrpc.Encode(jsonrpc.ID{}, wire.NoticeCancelled, object{"requestId": id, "reason": "The question is not waited for any more."})
+		line, err := jsonrpc.Encode(jsonrpc.ID{}, wire.NoticeCancelled,
+			object{"requestId": id, "reason": "The question is not waited for any more."})
 		if err != nil || ctx.Err() != nil || h.send(line) != nil {
 			return
 		}

@@ -69,7 +69,8 @@ func (f *Face) listTools(r request) *response {
 func (f *Face) describeTool(t *gateway.Tool) object {
 	d := object{
 		"name": f.clientName(t), "inputSchema": t.AuthoredSchema,
-		"annotations": object{"readOnlyHint": t.Effect == "read", "idempotentHint": t.Effect != "once", "destructiveHint": t.Effect != "read"},
+		"annotations": object{"readOnlyHint": t.Effect == "read", "idempotentHint": t.Effect != "once",
+			"destructiveHint": t.Effect != "read"},
 	}
 	if t.Description != "" {
 		d["description"] = t.Description

@@ -107,7 +107,8 @@ func (m *message) idempotencyKey(h http.Header) (string, *rpcError) {
 		key, has = values[0], true
 	}
 	if has && (key == "" || len(key) > maxIdempotencyKey || !ascii.IsVisible(key)) {
-		return "", newError(jsonrpc.CodeRequest, "An idempotency key must be 1 to %d printable ASCII characters without spaces.", maxIdempotencyKey)
+		return "", newError(jsonrpc.CodeRequest, "An idempotency key must be 1 to %d printable ASCII characters without spaces.",
+			maxIdempotencyKey)
 	}
 	return key, nil
 }

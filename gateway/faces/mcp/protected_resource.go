@@ -48,7 +48,8 @@ func (f *Face) mountMetadata(s *server.Server) {
 		return
 	}
 	for _, at := range []string{metadataPath, metadataPath + path} {
-		s.Mount(server.Route{Method: http.MethodGet, Path: at, Pool: server.Free, Public: true, Admit: f.admitMetadata, Serve: f.serveMetadata, ExtraHeaders: []string{}})
+		s.Mount(server.Route{Method: http.MethodGet, Path: at, Pool: server.Free, Public: true, Admit: f.admitMetadata,
+			Serve: f.serveMetadata, ExtraHeaders: []string{}})
 	}
 }
 

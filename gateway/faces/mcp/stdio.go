@@ -163,7 +163,8 @@ func (s *stdioSession) checkInitialized(m *message, modern bool) *rpcError {
 	case m.Method == wire.MethodInitialize:
 		s.initialized, s.questionKinds = true, m.declaredKinds()
 	case !s.initialized && m.Method != wire.MethodPing:
-		return newError(jsonrpc.CodeRequest, "A client begins with %s, or says in each request's _meta of which revision it is.", wire.MethodInitialize)
+		return newError(jsonrpc.CodeRequest, "A client begins with %s, or says in each request's _meta of which revision it is.",
+			wire.MethodInitialize)
 	}
 	return nil
 }

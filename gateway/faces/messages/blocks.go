@@ -15,7 +15,8 @@ import (
 
 // blockMembers are the members that readers of blocks act on. Another spelling of one, as in
 // Type, is refused: some readers do not tell it from the name.
-var blockMembers = []string{"type", "text", "citations", "thinking", "signature", "data", "id", "name", "input", "caller", "toolset_name", "server_name", "tool_use_id", "content"}
+var blockMembers = []string{"type", "text", "citations", "thinking", "signature", "data", "id", "name", "input", "caller", "toolset_name",
+	"server_name", "tool_use_id", "content"}
 
 // writtenWithin are the members of objects within a block, by the member that holds them.
 var writtenWithin = map[string][]string{

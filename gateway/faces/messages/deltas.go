@@ -62,7 +62,8 @@ func (r *reader) add(raw part) (*block, error) {
 		r.ids[b.Call.ID] = true
 	}
 	if b.Kind == turns.Call && b.caller != "" && b.caller != "direct" && !r.options.programs {
-		r.answer.Fault = refusal.New(refusal.PermissionDenied, "A program at the provider has called a tool, which is not allowed here. Call the tool itself.")
+		r.answer.Fault = refusal.New(refusal.PermissionDenied,
+			"A program at the provider has called a tool, which is not allowed here. Call the tool itself.")
 	}
 	r.answer.Parts = append(r.answer.Parts, &b.Part)
 	return b, nil

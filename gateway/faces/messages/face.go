@@ -18,8 +18,10 @@ type wire struct{}
 
 var spec = &turns.Spec{
 	Wire: upstream.MessagesWire, Rows: []*turns.Row{&rowText.Row, &rowCall.Row, &rowThinking.Row},
-	Own: ownMembers, Forwarded: [][]string{forwardedMembers}, Switches: switches, Hooked: madeUp, MaxBody: maxBodyBytes, Import: "anthropic",
-	UnknownKey: "messages: {unknown_blocks: pass}", IDHeader: headerRequestID, Count: &turns.Count{Endpoint: upstream.CountTokens, Answer: count},
+	Own: ownMembers, Forwarded: [][]string{forwardedMembers}, Switches: switches, Hooked: madeUp, MaxBody: maxBodyBytes,
+	Import:     "anthropic",
+	UnknownKey: "messages: {unknown_blocks: pass}", IDHeader: headerRequestID,
+	Count:      &turns.Count{Endpoint: upstream.CountTokens, Answer: count},
 	Structured: [][]string{{"output_config", "format"}, {"output_format"}}, Ordered: true, HidesThoughtsInRuns: true,
 }
 
@@ -41,14 +43,16 @@ const maxBodyBytes = 32 << 20
 // Mount mounts the routes of the face.
 func (f *Face) Mount(s *server.Server) {
 	route := server.Route{
-		Method: http.MethodPost, Path: "/v1/messages", Refuse: Refuse, Serve: labelled(turns.Serve(wire{}, f.options)), APIKey: true, Query: []string{"beta"},
+		Method: http.MethodPost, Path: "/v1/messages", Refuse: Refuse, Serve: labelled(turns.Serve(wire{}, f.options)), APIKey: true,
+		Query:   []string{"beta"},
 		MaxBody: func() int { return maxBodyBytes }, ExtraHeaders: []string{turns.HeaderMode},
 	}
 	s.Mount(route)
 	route.Path, route.Serve = "/v1/messages/count_tokens", labelled(turns.ServeCount(wire{}, f.options))
 	s.Mount(route)
 	s.MountAPI(server.API{Prefixes: []string{"/v1/messages", "/v1/complete", "/api/hello"}, Refuse: Refuse, Advice: advice})
-	s.MountAPI(server.API{Prefixes: []string{"/v1/models", "/v1/files", "/v1/skills", "/v1/organizations"}, Header: headerVersion, Refuse: Refuse, Advice: advice})
+	s.MountAPI(server.API{Prefixes: []string{"/v1/models", "/v1/files", "/v1/skills", "/v1/organizations"}, Header: headerVersion,
+		Refuse: Refuse, Advice: advice})
 }
 
 // advice is for clients that ask for another part of the API.
@@ -103,7 +107,8 @@ func forwardedQuery(from url.Values) (string, error) {
 func labelled(serve func(*gin.Context, server.Request)) func(*gin.Context, server.Request) {
 	return func(c *gin.Context, received server.Request) {
 		session := c.Request.Header.Values(headerSession)
-		if received.Thread == "" && len(session) == 1 && len(session[0]) <= maxThreadLength && strings.Trim(session[0], labelLetters) == "" {
+		if received.Thread == "" && len(session) == 1 && len(session[0]) <= maxThreadLength &&
+			strings.Trim(session[0], labelLetters) == "" {
 			received.Thread = session[0]
 		}
 		serve(c, received)

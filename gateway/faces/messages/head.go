@@ -13,7 +13,8 @@ import (
 // forwarded are the members of a message that are passed on; any other is dropped. Those with
 // fields of their own are written from these.
 var forwarded = []string{
-	"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "stop_details", "usage", "container", "context_management", "diagnostics",
+	"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "stop_details", "usage", "container", "context_management",
+	"diagnostics",
 	"input_transformations", memberVerdicts,
 }
 
@@ -164,7 +165,8 @@ func (u *usage) taken() turns.Taken {
 
 // sums is a usage object with the counts alone.
 func (u *usage) sums() []byte {
-	return fmt.Appendf(nil, `{"input_tokens":%d,"cache_creation_input_tokens":%d,"cache_read_input_tokens":%d,"output_tokens":%d}`, u.input, u.created, u.read, u.output)
+	return fmt.Appendf(nil, `{"input_tokens":%d,"cache_creation_input_tokens":%d,"cache_read_input_tokens":%d,"output_tokens":%d}`, u.input,
+		u.created, u.read, u.output)
 }
 
 // spent is what a reply has taken. Where the provider compacts the conversation, its sums are those of

@@ -13,8 +13,10 @@ import (
 // judged when it came, or was none of this gateway's.
 var blocksByRole = map[string]map[string]bool{
 	"user": set("text", "image", "document", "search_result", "container_upload"),
-	"assistant": set("text", "thinking", "redacted_thinking", "document", "server_tool_use", "mcp_tool_use", "web_search_tool_result", "web_fetch_tool_result",
-		"code_execution_tool_result", "bash_code_execution_tool_result", "text_editor_code_execution_tool_result", "tool_search_tool_result", "advisor_tool_result",
+	"assistant": set("text", "thinking", "redacted_thinking", "document", "server_tool_use", "mcp_tool_use", "web_search_tool_result",
+		"web_fetch_tool_result",
+		"code_execution_tool_result", "bash_code_execution_tool_result", "text_editor_code_execution_tool_result",
+		"tool_search_tool_result", "advisor_tool_result",
 		"mcp_tool_result", "mcp_tool_listing", "container_upload", "compaction", "fallback"),
 	"system": set("text"),
 }

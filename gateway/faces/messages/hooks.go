@@ -86,7 +86,8 @@ func (h *hookedHistory) block(ctx context.Context, o rawjson.Object) (changed bo
 	}
 	return turns.HookMembers(o, func(name string, value []byte) ([]byte, error) {
 		switch {
-		case name == "type", name == "cache_control", name == "signature", name == "encrypted_content", turns.IsTextMember(name) && value[0] == '"':
+		case name == "type", name == "cache_control", name == "signature", name == "encrypted_content", turns.IsTextMember(name) &&
+			value[0] == '"':
 			return value, nil
 		}
 		return h.HookValue(ctx, value, sealed)

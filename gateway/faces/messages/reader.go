@@ -329,7 +329,8 @@ func (r *reader) readEvent(name, data []byte) (*event, error) {
 }
 
 // eventNames are the types of events.
-var eventNames = []string{"message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta", "message_stop", "ping", "error"}
+var eventNames = []string{"message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta",
+	"message_stop", "ping", "error"}
 
 var eventMembers = []string{"type", "index", "message", "content_block", "delta", "usage", "error"}
 

@@ -17,7 +17,8 @@ import (
 var (
 	ownMembers       = []string{"model", "messages", "tools", "tool_choice", "stream", memberSafeguards}
 	forwardedMembers = []string{
-		"max_tokens", "system", "stop_sequences", "thinking", "metadata", "output_config", "output_format", "service_tier", "speed", "cache_control",
+		"max_tokens", "system", "stop_sequences", "thinking", "metadata", "output_config", "output_format", "service_tier", "speed",
+		"cache_control",
 		"diagnostics", "inference_geo", "temperature", "top_p", "top_k", "context_management", "compaction", "billing_policy",
 	}
 )
@@ -41,7 +42,8 @@ func (d *dialogue) readSafeguards() error {
 		for i, value := range list {
 			o, _ := rawjson.Members(value)
 			if kind, _ := rawjson.String(o.Get("type")); kind != kindSafeguard {
-				return bad(memberSafeguards+"."+strconv.Itoa(i)+".type", "A safeguard of the type %s is not known here: %q alone is.", parser.Quote(kind), kindSafeguard)
+				return bad(memberSafeguards+"."+strconv.Itoa(i)+".type", "A safeguard of the type %s is not known here: %q alone is.",
+					parser.Quote(kind), kindSafeguard)
 			}
 		}
 	}
@@ -63,7 +65,8 @@ func (d *dialogue) readSafeguards() error {
 func (d *dialogue) dropBeta(prefix string) {
 	var left []string
 	for _, value := range d.header[headerBeta] {
-		betas := slices.DeleteFunc(strings.Split(value, ","), func(beta string) bool { return strings.HasPrefix(strings.TrimSpace(beta), prefix) })
+		betas := slices.DeleteFunc(strings.Split(value, ","),
+			func(beta string) bool { return strings.HasPrefix(strings.TrimSpace(beta), prefix) })
 		if value = strings.Join(betas, ","); value != "" {
 			left = append(left, value)
 		}
@@ -75,9 +78,11 @@ func (d *dialogue) dropBeta(prefix string) {
 
 // switches are the members by which the provider calls tools or keeps conversations (AM-20 to AM-22).
 var switches = map[string]turns.Switch{
-	"mcp_servers": {Key: "messages: {mcp_servers: [NAME]}", Reason: "the provider would call tools of remote servers, and nobody would judge the calls",
+	"mcp_servers": {Key: "messages: {mcp_servers: [NAME]}",
+		Reason:  "the provider would call tools of remote servers, and nobody would judge the calls",
 		Allowed: allowsServers},
-	threadMember: {Key: "messages: {thread: true}", Reason: "the provider would keep the conversation, and earlier calls would not be seen here",
+	threadMember: {Key: "messages: {thread: true}",
+		Reason:  "the provider would keep the conversation, and earlier calls would not be seen here",
 		Allowed: func(rules *upstream.Rules, _ []byte) bool { return rules.Messages.Thread }},
 	"container": {Key: "messages: {container: true}", Reason: "the provider would keep files of code that it runs",
 		Allowed: func(rules *upstream.Rules, _ []byte) bool { return rules.Messages.Container }},

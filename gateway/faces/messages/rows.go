@@ -19,17 +19,22 @@ type row struct {
 }
 
 var (
-	rowText     = &row{Row: turns.Row{Type: "text", Kind: turns.Text, Text: "text", Hooked: []string{"citations"}}, written: []string{"type", "text", "citations"}}
-	rowThinking = &row{Row: turns.Row{Type: "thinking", Kind: turns.Thought, Text: "thinking"}, written: []string{"type", "thinking", "signature"}}
-	rowCall     = &row{Row: turns.Row{Type: "tool_use", Kind: turns.Call}, written: []string{"type", "id", "name", "input", "caller", "toolset_name"}}
+	rowText = &row{Row: turns.Row{Type: "text", Kind: turns.Text, Text: "text", Hooked: []string{"citations"}},
+		written: []string{"type", "text", "citations"}}
+	rowThinking = &row{Row: turns.Row{Type: "thinking", Kind: turns.Thought, Text: "thinking"},
+		written: []string{"type", "thinking", "signature"}}
+	rowCall = &row{Row: turns.Row{Type: "tool_use", Kind: turns.Call},
+		written: []string{"type", "id", "name", "input", "caller", "toolset_name"}}
 )
 
 // rows are the known types.
 var rows = byType(
 	rowText, rowThinking, rowCall,
 	&row{Row: turns.Row{Type: "redacted_thinking", Kind: turns.Thought}, written: []string{"type", "data"}},
-	&row{Row: turns.Row{Type: "server_tool_use", Kind: turns.Hosted, Allowed: serverTool}, called: true, written: []string{"type", "id", "name", "input", "caller"}},
-	&row{Row: turns.Row{Type: "mcp_tool_use", Kind: turns.Hosted, Allowed: namedServer}, called: true, written: []string{"type", "id", "name", "input", "caller", "server_name"}},
+	&row{Row: turns.Row{Type: "server_tool_use", Kind: turns.Hosted, Allowed: serverTool}, called: true,
+		written: []string{"type", "id", "name", "input", "caller"}},
+	&row{Row: turns.Row{Type: "mcp_tool_use", Kind: turns.Hosted, Allowed: namedServer}, called: true,
+		written: []string{"type", "id", "name", "input", "caller", "server_name"}},
 	&row{Row: turns.Row{Type: "web_search_tool_result", Kind: turns.Hosted, Allowed: serverTool}},
 	&row{Row: turns.Row{Type: "web_fetch_tool_result", Kind: turns.Hosted, Allowed: serverTool}},
 	&row{Row: turns.Row{Type: "code_execution_tool_result", Kind: turns.Hosted, Allowed: serverTool}},
@@ -58,7 +63,8 @@ func serverTool(rules *upstream.Rules, p *turns.Part) (found, key string) {
 	if p.Call.Name != "" {
 		name = p.Call.Name
 	}
-	if slices.ContainsFunc(rules.Messages.ServerTools, func(tool string) bool { return purpose(upstream.WithoutDate(tool)) == purpose(name) }) {
+	if slices.ContainsFunc(rules.Messages.ServerTools,
+		func(tool string) bool { return purpose(upstream.WithoutDate(tool)) == purpose(name) }) {
 		return "", ""
 	}
 	return parser.Quote(name), "messages: {server_tools: [" + purpose(name) + "]}"

@@ -33,7 +33,8 @@ func (d *dialogue) checkTools() error {
 	switch u := d.unknownBlock; {
 	case u.kind == "":
 	case u.disguised:
-		return bad(u.param, "The content block has the type %s, which is a known one in another spelling. Write the known one.", parser.Quote(u.kind))
+		return bad(u.param, "The content block has the type %s, which is a known one in another spelling. Write the known one.",
+			parser.Quote(u.kind))
 	case !d.allowsUnknown():
 		return bad(u.param, "The content block has the type %s, which is not known in this place. The operator can let unknown blocks pass, with messages: {unknown_blocks: pass} at the upstream %s.",
 			parser.Quote(u.kind), d.Route.Upstream)
@@ -78,11 +79,13 @@ func (d *dialogue) Definitions() []turns.RequestTool {
 			_, known := d.Admission.ToolName(t.name)
 			t.brought = !known
 			description, _ := rawjson.String(t.members.Get("description"))
-			all = append(all, turns.RequestTool{Wire: t.name, LongName: true, Description: description, Schema: t.members.Get("input_schema"), Param: t.param + ".input_schema"})
+			all = append(all, turns.RequestTool{Wire: t.name, LongName: true, Description: description,
+				Schema: t.members.Get("input_schema"), Param: t.param + ".input_schema"})
 		default:
 			for i, defined := range clienttools.Anthropic(t.kind) {
 				if _, known := d.Admission.ToolName(t.names[i]); !known { // the request states no schema of its own
-					all = append(all, turns.RequestTool{Wire: t.names[i], Name: defined.Name, Description: defined.Description, Schema: defined.Schema, Param: t.param})
+					all = append(all, turns.RequestTool{Wire: t.names[i], Name: defined.Name, Description: defined.Description,
+						Schema: defined.Schema, Param: t.param})
 				}
 			}
 		}

@@ -30,7 +30,8 @@ type toolEntry struct {
 // toolMembers are the members of a tool that the application runs, of the API's own tools included
 // (AM-13). Any other is left out: by one that is not known a provider could run the tool itself.
 var toolMembers = []string{
-	"type", "name", "description", "input_schema", "input_examples", "strict", "eager_input_streaming", "cache_control", "defer_loading", "allowed_callers",
+	"type", "name", "description", "input_schema", "input_examples", "strict", "eager_input_streaming", "cache_control", "defer_loading",
+	"allowed_callers",
 	"max_characters", "display_width_px", "display_height_px", "display_number", "enable_zoom", "configs", "default_config",
 }
 

@@ -282,7 +282,8 @@ func (w *writer) Close(b, usage []byte) []byte {
 	}
 	b = append(append(b, `},"usage":`...), rawjson.OneLine(usage)...)
 	if value := w.reply.Head.Get("context_management"); value != nil {
-		b = append(append(b, `,"context_management":`...), rawjson.OneLine(w.headMember(w.reply, rawjson.Field("context_management", value)))...)
+		b = append(append(b, `,"context_management":`...),
+			rawjson.OneLine(w.headMember(w.reply, rawjson.Field("context_management", value)))...)
 	}
 	return append(b, "}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"...)
 }

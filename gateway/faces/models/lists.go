@@ -152,7 +152,8 @@ func (s *lists) fetch(l *list, route *upstream.Route, done chan struct{}) {
 	keep := keepList
 	if err != nil {
 		models, keep = nil, keepFailure
-		s.log.Warn("an upstream did not list its models; only the models named in the configuration are listed", "upstream", route.Upstream, "cause", err.Error())
+		s.log.Warn("an upstream did not list its models; only the models named in the configuration are listed", "upstream", route.Upstream,
+			"cause", err.Error())
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -81,7 +81,8 @@ func (p page) of(all []model) ([]model, bool, *refusal.Error) {
 	at := slices.IndexFunc(all, func(m model) bool { return m.ID == id })
 	switch {
 	case id != "" && at < 0:
-		return nil, false, refusal.New(refusal.BadRequest, "There is no model "+parser.Quote(id)+" in the list of models here, so no page begins or ends there.")
+		return nil, false, refusal.New(refusal.BadRequest,
+			"There is no model "+parser.Quote(id)+" in the list of models here, so no page begins or ends there.")
 	case p.before != "":
 		from := max(0, at-p.limit)
 		return all[from:at], from > 0, nil

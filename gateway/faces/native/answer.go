@@ -128,7 +128,8 @@ type challenge struct {
 
 func stateOf(call calls.CallStatus) state {
 	meta := call.Metadata
-	s := state{Approval: approvalOf(call.ApprovalRequest), CallID: call.ID, State: call.State, Display: meta.Display, Subscription: meta.Subscribed}
+	s := state{Approval: approvalOf(call.ApprovalRequest), CallID: call.ID, State: call.State, Display: meta.Display,
+		Subscription: meta.Subscribed}
 	if call.State == calls.StateAuthorization {
 		s.AuthURL = meta.AuthURL
 	}

@@ -194,7 +194,8 @@ func (b *Body) readText(name string, raw []byte) (err error) {
 	return err
 }
 
-var errAncestors = fmt.Errorf(`"thread_ancestors" must be a list of at most %d strings, of at most %d bytes each`, threads.MaxAncestors, server.MaxValueBytes)
+var errAncestors = fmt.Errorf(`"thread_ancestors" must be a list of at most %d strings, of at most %d bytes each`, threads.MaxAncestors,
+	server.MaxValueBytes)
 
 func (b *Body) readAncestors(raw []byte) error {
 	if len(raw) > threads.MaxAncestors*(6*server.MaxValueBytes+64) { // however they are escaped, with some space between

@@ -19,7 +19,8 @@ import (
 const headerFinish = "Callgate-Finish-Reason"
 
 // memberHeaders replace the members of a JSON body.
-var memberHeaders = []string{server.HeaderAgent, server.HeaderWorkspace, server.HeaderProject, headerFinish, server.HeaderID, server.HeaderThread, server.HeaderAncestors, server.HeaderUser}
+var memberHeaders = []string{server.HeaderAgent, server.HeaderWorkspace, server.HeaderProject, headerFinish, server.HeaderID,
+	server.HeaderThread, server.HeaderAncestors, server.HeaderUser}
 
 const (
 	mediaJSON = "application/json"

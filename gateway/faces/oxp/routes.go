@@ -25,7 +25,8 @@ func (f *Face) routes(draining func() bool) []server.Route {
 		{Method: http.MethodGet, Path: pathTools, AnyScheme: true, Refuse: f.refuse, Admit: checkVersion, Serve: f.tools},
 		{Method: http.MethodPost, Path: pathCall, AnyScheme: true, Refuse: f.refuse, Admit: checkVersion, Serve: f.call,
 			MaxBody: func() int { return MaxBody(f.options.Executor.Kernel.ParserOptions().MaxBytes) }},
-		{Method: http.MethodGet, Path: pathChecks + ":id/:nth", AnyScheme: true, Pool: server.Reserved, Refuse: f.refuse, Admit: checkVersion, Serve: f.authorization},
+		{Method: http.MethodGet, Path: pathChecks + ":id/:nth", AnyScheme: true, Pool: server.Reserved, Refuse: f.refuse,
+			Admit: checkVersion, Serve: f.authorization},
 	}
 }
 

@@ -75,7 +75,8 @@ func (d *dialogue) Asks() func(*turns.Part, *calls.Question) bool {
 	}
 	return func(p *turns.Part, q *calls.Question) bool {
 		it := p.Wire.(*item)
-		return len(q.Rules) > 0 && !q.Secret && len(q.Arguments) > 0 && it.Type == "function_call" && it.call.namespace == "" && !it.call.async
+		return len(q.Rules) > 0 && !q.Secret && len(q.Arguments) > 0 && it.Type == "function_call" && it.call.namespace == "" &&
+			!it.call.async
 	}
 }
 
@@ -120,7 +121,8 @@ func (h *history) readAnswer(o rawjson.Object, param string) (conversationItem, 
 	approve := string(o.Get("approve"))
 	switch {
 	case !open || call.kind != typeRequest:
-		return as, bad(param+".approval_request_id", "This item answers no request for approval before it, or one that is answered already.")
+		return as, bad(param+".approval_request_id",
+			"This item answers no request for approval before it, or one that is answered already.")
 	case approve != "true" && approve != "false":
 		return as, bad(param+".approve", "\"approve\" must be true or false.")
 	case !ok && o.Get("reason") != nil, utf8.RuneCountInString(reason) > calls.MaxReason:
@@ -168,7 +170,8 @@ func (d *dialogue) Confirm(ctx context.Context) error {
 		}
 		d.conversation.items[c.at].raw = o.Bytes()
 		if added += len(line); added > maxBodyBytes {
-			return &turns.Failure{Refused: refusal.New(refusal.BoundReached, "The results of the calls that were approved are longer than a conversation may be.")}
+			return &turns.Failure{Refused: refusal.New(refusal.BoundReached,
+				"The results of the calls that were approved are longer than a conversation may be.")}
 		}
 	}
 	return nil

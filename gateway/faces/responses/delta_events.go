@@ -340,18 +340,22 @@ func (it *item) beginsAs(last *item) bool {
 		begun, commands := rawjson.MemberOf(first, "commands"), rawjson.MemberOf(whole, "commands")
 		return it.commandsAre(commands) && (isEmpty(begun, "[]") || bytes.Equal(begun, commands))
 	case "local_shell_call":
-		return isEmpty(rawjson.MemberOf(first, "command"), "[]") || bytes.Equal(rawjson.MemberOf(first, "command"), rawjson.MemberOf(whole, "command"))
+		return isEmpty(rawjson.MemberOf(first, "command"), "[]") ||
+			bytes.Equal(rawjson.MemberOf(first, "command"), rawjson.MemberOf(whole, "command"))
 	case "apply_patch_call":
 		if len(it.pieces) > 0 {
-			if diff, ok := rawjson.Text(rawjson.MemberOf(whole, "diff")); !ok || len(it.pieces) > 1 || !bytes.Equal(diff, it.pieces[0].text) {
+			if diff, ok := rawjson.Text(rawjson.MemberOf(whole, "diff")); !ok || len(it.pieces) > 1 ||
+				!bytes.Equal(diff, it.pieces[0].text) {
 				return false
 			}
 		}
 		if first == nil {
 			return true
 		}
-		return bytes.Equal(rawjson.MemberOf(first, "type"), rawjson.MemberOf(whole, "type")) && bytes.Equal(rawjson.MemberOf(first, "path"), rawjson.MemberOf(whole, "path")) &&
-			(isEmpty(rawjson.MemberOf(first, "diff"), `""`) || bytes.Equal(rawjson.MemberOf(first, "diff"), rawjson.MemberOf(whole, "diff")))
+		return bytes.Equal(rawjson.MemberOf(first, "type"), rawjson.MemberOf(whole, "type")) &&
+			bytes.Equal(rawjson.MemberOf(first, "path"), rawjson.MemberOf(whole, "path")) &&
+			(isEmpty(rawjson.MemberOf(first, "diff"), `""`) ||
+				bytes.Equal(rawjson.MemberOf(first, "diff"), rawjson.MemberOf(whole, "diff")))
 	}
 	return isEmpty(first, "{}") || isEmpty(first, "[]") || bytes.Equal(first, whole)
 }

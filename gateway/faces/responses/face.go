@@ -19,8 +19,9 @@ type wire struct{ ledger *ledger }
 
 var spec = &turns.Spec{
 	Wire: upstream.ResponsesWire, Rows: []*turns.Row{&rowMessage.Row, &rowRefusal.Row, &rowFunction.Row},
-	Own: ownMembers, Forwarded: [][]string{forwardedMembers}, MaxBody: maxBodyBytes, MaxName: 64, Import: "responses", UnknownKey: "responses: {unknown_items: pass}",
-	Count: &turns.Count{Endpoint: upstream.InputTokens, Answer: count}, Structured: [][]string{{"text", "format"}}, Ordered: true,
+	Own: ownMembers, Forwarded: [][]string{forwardedMembers}, MaxBody: maxBodyBytes, MaxName: 64, Import: "responses",
+	UnknownKey: "responses: {unknown_items: pass}",
+	Count:      &turns.Count{Endpoint: upstream.InputTokens, Answer: count}, Structured: [][]string{{"text", "format"}}, Ordered: true,
 }
 
 // Spec is of turns.Wire.
@@ -48,7 +49,8 @@ const maxBodyBytes = 8 << 20
 func (f *Face) Mount(s *server.Server) {
 	respond := turns.Serve(f.wire, f.options)
 	route := server.Route{
-		Method: http.MethodPost, Path: "/v1/responses", Refuse: refuse, MaxBody: func() int { return maxBodyBytes }, ExtraHeaders: []string{turns.HeaderMode},
+		Method: http.MethodPost, Path: "/v1/responses", Refuse: refuse, MaxBody: func() int { return maxBodyBytes },
+		ExtraHeaders: []string{turns.HeaderMode},
 		Serve: func(c *gin.Context, received server.Request) {
 			if isUpgrade(c.Request) {
 				refuseUpgrade(c)

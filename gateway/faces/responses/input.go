@@ -33,7 +33,8 @@ func (d *dialogue) readInput(ctx context.Context) error {
 	if !ok {
 		return bad("input", "\"input\" must be a text, or a list of items.")
 	}
-	h := history{run: d, open: map[string]earlierCall{}, used: map[string]string{}, answered: map[string]earlierCall{}, unseen: d.previous != ""}
+	h := history{run: d, open: map[string]earlierCall{}, used: map[string]string{}, answered: map[string]earlierCall{},
+		unseen: d.previous != ""}
 	for i, value := range list {
 		if i == maxItems {
 			return bad("input", "\"input\" may have at most %d items.", maxItems)
@@ -60,7 +61,8 @@ func (d *dialogue) readInput(ctx context.Context) error {
 	}
 	for _, call := range h.open {
 		if call.kind == typeRequest {
-			return bad("input", "The requests for approval are not all answered: each must have one item of the type %s, with its id.", typeResponse)
+			return bad("input", "The requests for approval are not all answered: each must have one item of the type %s, with its id.",
+				typeResponse)
 		}
 		if !call.async {
 			return bad("input", "The calls are not all answered: each must have one item with its result, with its call_id.")
@@ -93,7 +95,8 @@ func (h *history) readItem(ctx context.Context, raw []byte, o rawjson.Object, pa
 		return as, nil
 	case kind == "item_reference":
 		id, _ := rawjson.String(o.Get("id"))
-		if _, own := h.run.ledger.Get(owner{h.run.Admission.Principal(), h.run.Route.Upstream, id}); !own || rules.State != upstream.BindState {
+		if _, own := h.run.ledger.Get(owner{h.run.Admission.Principal(), h.run.Route.Upstream, id}); !own ||
+			rules.State != upstream.BindState {
 			return as, bad(param,
 				"An item that the provider keeps is not taken here: send the item itself, with \"store\": false. The operator "+
 					"can allow items of this caller's own responses by responses.state of the upstream.")
@@ -135,7 +138,8 @@ func (h *history) checkHosted(kind, param string) error {
 	}
 	switch {
 	case isDisguisedType(kind):
-		return bad(param+".type", "An item of the type %s is not taken: it is a known type in another spelling. Write the known one.", parser.Quote(kind))
+		return bad(param+".type", "An item of the type %s is not taken: it is a known type in another spelling. Write the known one.",
+			parser.Quote(kind))
 	case rules.Responses.UnknownItems == upstream.Pass:
 		h.run.Admission.BringsResult("", nil)
 		return nil

@@ -320,7 +320,8 @@ func (it *item) readPayload(f *fields, done bool) error {
 			c.payload = bytes.Clone(f.arguments)
 			return nil
 		}
-		if done && (rawjson.IsNull(f.arguments) || string(f.arguments) == `""`) && (!rawjson.IsNull(f.input) || !rawjson.IsNull(f.parameters)) {
+		if done && (rawjson.IsNull(f.arguments) || string(f.arguments) == `""`) &&
+			(!rawjson.IsNull(f.input) || !rawjson.IsNull(f.parameters)) {
 			return errors.New("a call without arguments, which may stand in its member input or parameters")
 		}
 		if rawjson.IsNull(f.arguments) { // of a tool without parameters, or deltas bring them

@@ -55,9 +55,12 @@ func (d *dialogue) Check(ctx context.Context, p *turns.Part) error {
 	}
 	var call *gateway.NativeCall
 	if made.name != "" {
-		call = &gateway.NativeCall{Name: d.providerTool(server, made.name), Wire: server + "_" + made.name, Arguments: []byte(made.arguments)}
+		call = &gateway.NativeCall{Name: d.providerTool(server, made.name), Wire: server + "_" + made.name,
+			Arguments: []byte(made.arguments)}
 	}
-	return d.RefuseDone(ctx, d.registered, call, refusal.New(refusal.PermissionDenied, "The model's provider has made a call that this gateway has not approved as it stands. The answer is refused."))
+	return d.RefuseDone(ctx, d.registered, call,
+		refusal.New(refusal.PermissionDenied,
+			"The model's provider has made a call that this gateway has not approved as it stands. The answer is refused."))
 }
 
 // remoteCallOf is the call that an item of the provider's MCP is.

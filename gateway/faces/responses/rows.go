@@ -32,7 +32,8 @@ var (
 	rowMessage   = &row{Row: turns.Row{Type: "message", Kind: turns.Text, Hooked: []string{"annotations"}}}
 	rowRefusal   = &row{Row: turns.Row{Type: "message", Kind: turns.Refusal}}
 	rowReasoning = &row{Row: turns.Row{Type: "reasoning", Kind: turns.Thought, Hooked: []string{"summary", "content"}}}
-	rowFunction  = &row{Row: turns.Row{Type: "function_call", Kind: turns.Call, Allowed: callAllowed}, output: "function_call_output", arguments: []string{"arguments"}, forwarded: []string{"arguments"}}
+	rowFunction  = &row{Row: turns.Row{Type: "function_call", Kind: turns.Call, Allowed: callAllowed}, output: "function_call_output",
+		arguments: []string{"arguments"}, forwarded: []string{"arguments"}}
 	// rowContainerCall is a shell_call in a container of the provider.
 	rowContainerCall = hosted("shell_call", "shell")
 )
@@ -40,11 +41,16 @@ var (
 // rows are the known types.
 var rows = byType(
 	rowMessage, rowReasoning, rowFunction,
-	&row{Row: turns.Row{Type: "custom_tool_call", Kind: turns.Call, Allowed: callAllowed}, output: "custom_tool_call_output", arguments: []string{"input"}, forwarded: []string{"input"}},
-	&row{Row: turns.Row{Type: "shell_call", Kind: turns.Call, Allowed: callAllowed}, tool: "shell", output: "shell_call_output", arguments: []string{"action"}, forwarded: []string{"action", "environment"}},
-	&row{Row: turns.Row{Type: "local_shell_call", Kind: turns.Call, Allowed: callAllowed}, tool: "local_shell", output: "local_shell_call_output", arguments: []string{"action"}, forwarded: []string{"action"}},
-	&row{Row: turns.Row{Type: "apply_patch_call", Kind: turns.Call, Allowed: callAllowed}, tool: "apply_patch", output: "apply_patch_call_output", arguments: []string{"operation"}, forwarded: []string{"operation"}},
-	&row{Row: turns.Row{Type: "computer_call", Kind: turns.Call, Allowed: callAllowed, NoRepair: true}, tool: "computer", output: "computer_call_output",
+	&row{Row: turns.Row{Type: "custom_tool_call", Kind: turns.Call, Allowed: callAllowed}, output: "custom_tool_call_output",
+		arguments: []string{"input"}, forwarded: []string{"input"}},
+	&row{Row: turns.Row{Type: "shell_call", Kind: turns.Call, Allowed: callAllowed}, tool: "shell", output: "shell_call_output",
+		arguments: []string{"action"}, forwarded: []string{"action", "environment"}},
+	&row{Row: turns.Row{Type: "local_shell_call", Kind: turns.Call, Allowed: callAllowed}, tool: "local_shell",
+		output: "local_shell_call_output", arguments: []string{"action"}, forwarded: []string{"action"}},
+	&row{Row: turns.Row{Type: "apply_patch_call", Kind: turns.Call, Allowed: callAllowed}, tool: "apply_patch",
+		output: "apply_patch_call_output", arguments: []string{"operation"}, forwarded: []string{"operation"}},
+	&row{Row: turns.Row{Type: "computer_call", Kind: turns.Call, Allowed: callAllowed, NoRepair: true}, tool: "computer",
+		output:    "computer_call_output",
 		arguments: []string{"action", "actions"}, forwarded: []string{"action", "actions", "pending_safety_checks"}},
 	&row{Row: turns.Row{Type: typeRequest, Kind: turns.Ask, Allowed: namedServer}},
 	&row{Row: turns.Row{Type: "mcp_call", Kind: turns.Hosted, Allowed: anyServer}, arguments: []string{"arguments"}, late: true},
@@ -55,9 +61,11 @@ var rows = byType(
 	hosted("image_generation_call", "image_generation"),
 	hosted("tool_search_call", "tool_search").of("arguments").endsLate(),
 	hosted("tool_search_output", "tool_search"),
-	hosted("compaction", "compaction"), hosted("compaction_trigger", "compaction"), hosted("compaction_summary", "compaction"), hosted("context_compaction", "compaction"),
+	hosted("compaction", "compaction"), hosted("compaction_trigger", "compaction"), hosted("compaction_summary", "compaction"),
+	hosted("context_compaction", "compaction"),
 	hosted("shell_call_output", "shell"),
-	&row{Row: turns.Row{Type: "program", Kind: turns.Hosted, Allowed: programs}}, &row{Row: turns.Row{Type: "program_output", Kind: turns.Hosted, Allowed: programs}},
+	&row{Row: turns.Row{Type: "program", Kind: turns.Hosted, Allowed: programs}},
+	&row{Row: turns.Row{Type: "program_output", Kind: turns.Hosted, Allowed: programs}},
 	// No switch allows these in a reply.
 	hosted("apply_patch_call_output"), hosted("local_shell_call_output"), hosted("custom_tool_call_output"), hosted("function_call_output"),
 	hosted("computer_call_output"), hosted(typeResponse), hosted("additional_tools"),

@@ -228,7 +228,8 @@ func (p *place) string(raw json.RawMessage, t *tags) string {
 // isBelow reports whether a path is relative, and has one meaning: it leads to a place below the folder that
 // it starts in.
 func isBelow(path string) bool {
-	return filepath.IsLocal(path) && !slices.Contains(strings.Split(path, "/"), "..") && !strings.ContainsAny(path, "\\\x00") && !strings.Contains(path, "://")
+	return filepath.IsLocal(path) && !slices.Contains(strings.Split(path, "/"), "..") && !strings.ContainsAny(path, "\\\x00") &&
+		!strings.Contains(path, "://")
 }
 
 func (p *place) whole(raw json.RawMessage, t *tags, most uint64) uint64 {

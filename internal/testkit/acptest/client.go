@@ -196,7 +196,8 @@ func (e *Editor) Initialize(capabilities json.RawMessage) (result json.RawMessag
 	if capabilities == nil {
 		capabilities = everything
 	}
-	e.Call("initialize", map[string]any{"protocolVersion": 1, "clientCapabilities": capabilities, "clientInfo": map[string]string{"name": "editor", "version": "1"}}, &result)
+	e.Call("initialize", map[string]any{"protocolVersion": 1, "clientCapabilities": capabilities,
+		"clientInfo": map[string]string{"name": "editor", "version": "1"}}, &result)
 	return result
 }
 
@@ -275,7 +276,8 @@ func (c *Call) add(u Call, status string) {
 			*into = from
 		}
 	}
-	for into, from := range map[*json.RawMessage]json.RawMessage{&c.Content: u.Content, &c.Locations: u.Locations, &c.RawInput: u.RawInput, &c.RawOutput: u.RawOutput} {
+	for into, from := range map[*json.RawMessage]json.RawMessage{&c.Content: u.Content, &c.Locations: u.Locations, &c.RawInput: u.RawInput,
+		&c.RawOutput: u.RawOutput} {
 		if from != nil {
 			*into = from
 		}

@@ -65,7 +65,8 @@ func (m *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	chunk := func(delta map[string]string, finish any) {
 		choice := map[string]any{"index": 0, "delta": delta, "finish_reason": finish}
-		text, _ := json.Marshal(map[string]any{"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "scripted", "choices": []any{choice}})
+		text, _ := json.Marshal(map[string]any{"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "scripted",
+			"choices": []any{choice}})
 		_, _ = fmt.Fprintf(w, "data: %s\n\n", text)
 		_ = http.NewResponseController(w).Flush()
 	}

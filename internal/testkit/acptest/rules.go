@@ -224,7 +224,8 @@ func (s *sessionState) asks(p paramMembers) error {
 }
 
 // outsideTurns are the updates that may come while no prompt is open.
-var outsideTurns = []string{"available_commands_update", "current_mode_update", "config_option_update", "session_info_update", "usage_update"}
+var outsideTurns = []string{"available_commands_update", "current_mode_update", "config_option_update", "session_info_update",
+	"usage_update"}
 
 // updated judges an update of a session.
 func (s *sessionState) updated(u *sessionUpdate) error {

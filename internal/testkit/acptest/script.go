@@ -162,7 +162,8 @@ func (a *scriptedAgent) run(steps []Step, cancelled chan struct{}) (stop string,
 		}
 		switch {
 		case s.Update != nil:
-			a.Send(fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%s,"update":%s}}`, a.filled(`"$session"`), a.filled(string(s.Update))))
+			a.Send(fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%s,"update":%s}}`, a.filled(`"$session"`),
+				a.filled(string(s.Update))))
 		case s.Ask != "":
 			then := s.Denied
 			if a.ask(s) {

@@ -47,7 +47,8 @@ func Open(t testing.TB, set *budget.Set) (*budget.Ledger, *Book) {
 // One returns a set of one budget of tokens for everything, each hour.
 func One(tokens int64) *budget.Set {
 	limit := budget.Amount{Tokens: tokens}
-	return &budget.Set{BytesPerToken: 1, Budgets: []budget.Budget{{Name: "all", Per: budget.PerAll, Window: budget.Month, Zone: time.UTC, Limit: limit}}}
+	return &budget.Set{BytesPerToken: 1,
+		Budgets: []budget.Budget{{Name: "all", Per: budget.PerAll, Window: budget.Month, Zone: time.UTC, Limit: limit}}}
 }
 
 // Reserve implements budget.Limiter.

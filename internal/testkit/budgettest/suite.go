@@ -35,7 +35,8 @@ func CheckAgainstOracle(t *testing.T, open func(t *rapid.T, clock *limittest.Clo
 		set := &budget.Set{BytesPerToken: 1}
 		for i, window := range []budget.Window{budget.Hour, budget.Day, budget.Week, budget.Month} {
 			set.Budgets = append(set.Budgets, budget.Budget{
-				Name: fmt.Sprintf("b%d", i), Per: rapid.SampledFrom([]budget.Per{budget.PerAll, budget.PerAgent}).Draw(t, "per"), Window: window, Zone: time.UTC,
+				Name: fmt.Sprintf("b%d", i), Per: rapid.SampledFrom([]budget.Per{budget.PerAll, budget.PerAgent}).Draw(t, "per"),
+				Window: window, Zone: time.UTC,
 				Limit: drawLimit(t),
 			})
 		}
@@ -44,14 +45,16 @@ func CheckAgainstOracle(t *testing.T, open func(t *rapid.T, clock *limittest.Clo
 		t.Repeat(map[string]func(*rapid.T){
 			"reserve": func(t *rapid.T) {
 				charges := drawCharges(t, set)
-				amount := budget.Amount{Tokens: rapid.Int64Range(0, 60).Draw(t, "tokens"), Micros: rapid.Int64Range(0, 60).Draw(t, "micros")}
+				amount := budget.Amount{Tokens: rapid.Int64Range(0, 60).Draw(t, "tokens"),
+					Micros: rapid.Int64Range(0, 60).Draw(t, "micros")}
 				fits := true
 				h := &openReservation{amount: amount}
 				for i := range charges {
 					at := place(&charges[i], clock.Now())
 					h.counters = append(h.counters, at)
 					l, s := charges[i].Budget.Limit, spent[at]
-					fits = fits && (l.Tokens == 0 || s.Tokens+amount.Tokens <= l.Tokens) && (l.Micros == 0 || s.Micros+amount.Micros <= l.Micros)
+					fits = fits && (l.Tokens == 0 || s.Tokens+amount.Tokens <= l.Tokens) &&
+						(l.Micros == 0 || s.Micros+amount.Micros <= l.Micros)
 				}
 				r, err := limiter.Reserve(t.Context(), set, charges, amount)
 				if fits != (err == nil) {
@@ -72,7 +75,8 @@ func CheckAgainstOracle(t *testing.T, open func(t *rapid.T, clock *limittest.Clo
 					return
 				}
 				h := open[rapid.IntRange(0, len(open)-1).Draw(t, "which")] // perhaps one that is settled
-				actual := budget.Amount{Tokens: rapid.Int64Range(0, 80).Draw(t, "tokens"), Micros: rapid.Int64Range(0, 80).Draw(t, "micros")}
+				actual := budget.Amount{Tokens: rapid.Int64Range(0, 80).Draw(t, "tokens"),
+					Micros: rapid.Int64Range(0, 80).Draw(t, "micros")}
 				h.Settle(actual)
 				if h.settled {
 					return
@@ -113,7 +117,8 @@ func CheckAgainstOracle(t *testing.T, open func(t *rapid.T, clock *limittest.Clo
 }
 
 func drawLimit(t *rapid.T) budget.Amount {
-	l := budget.Amount{Tokens: rapid.Int64Range(0, 200).Draw(t, "limit of tokens"), Micros: rapid.Int64Range(0, 200).Draw(t, "limit of money")}
+	l := budget.Amount{Tokens: rapid.Int64Range(0, 200).Draw(t, "limit of tokens"),
+		Micros: rapid.Int64Range(0, 200).Draw(t, "limit of money")}
 	if l == (budget.Amount{}) {
 		l.Tokens = 1
 	}
@@ -153,7 +158,8 @@ func place(c *budget.Charge, at time.Time) string {
 
 func checkRefusal(t *rapid.T, err error, now time.Time) {
 	var refused *refusal.Error
-	if !errors.As(err, &refused) || refused.Code != refusal.RateLimited || refused.RetryAfterMS < 1 || !strings.Contains(refused.Message, "renewed at ") {
+	if !errors.As(err, &refused) || refused.Code != refusal.RateLimited || refused.RetryAfterMS < 1 ||
+		!strings.Contains(refused.Message, "renewed at ") {
 		t.Fatalf("found %v; expected a refusal with the end of the window", err)
 	}
 	if end := now.Add(time.Duration(refused.RetryAfterMS) * time.Millisecond).UTC(); end.Minute() != 0 || end.Second() != 0 {

@@ -27,7 +27,8 @@ func Path(t testing.TB, corpus string, elements ...string) string {
 	if !Whole(corpus) {
 		path = filepath.Join(append([]string{Testdata("samples"), corpus}, elements...)...)
 		path = strings.TrimSuffix(path, ".gz") // samples are small
-		t.Logf("left out: the corpus %s is not here, and our sample of it stands in (CALLGATE_CORPORA names the folder of the corpora)", corpus)
+		t.Logf("left out: the corpus %s is not here, and our sample of it stands in (CALLGATE_CORPORA names the folder of the corpora)",
+			corpus)
 	}
 	if _, err := os.Stat(path); err != nil {
 		t.Fatal(err)

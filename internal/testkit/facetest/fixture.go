@@ -68,13 +68,15 @@ func New(t testing.TB, p Options) *Fixture {
 	c := p.Config
 	state := &gateway.Config{
 		Output: c.Output, Tools: c.Tools, Policy: c.Policy, Workspaces: c.Workspaces, Agents: c.Agents,
-		Limits: &ratelimit.Limits{Replicas: 1}, Defaults: gateway.Subject(c.Defaults), AgentRequired: c.AgentRequired, Digest: c.Digest, Hooks: c.Hooks,
+		Limits: &ratelimit.Limits{Replicas: 1}, Defaults: gateway.Subject(c.Defaults), AgentRequired: c.AgentRequired, Digest: c.Digest,
+		Hooks:     c.Hooks,
 		Threads:   gateway.Threads{DefaultLabels: c.Threads.DefaultLabels, ShareUnnamed: c.Threads.Unnamed == configs.UnnamedShared},
 		Approvals: c.Approvals.Rules, People: everybody(c), ApprovalWait: c.Approvals.Wait,
 	}
 	h := &Fixture{Journal: &Journal{}, Logger: slog.New(slog.NewJSONHandler(&lockedWriter{to: p.Log}, nil))}
 	kept := store.NewMemory(time.Now)
-	parts := calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: h.Journal}, Store: kept, Approvals: kept, Engine: p.Engine}
+	parts := calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: h.Journal}, Store: kept, Approvals: kept,
+		Engine: p.Engine}
 	if p.Change != nil {
 		p.Change(state, &parts)
 	}

@@ -41,8 +41,10 @@ func (bs Backends) levels(t *testing.T) {
 		daily, callers := Budget("60/m", 10), Budget("1/s", 4)
 		limits := &ratelimit.Limits{
 			Caller: &callers, Default: ratelimit.Allowance{Budget: &daily, Concurrency: &two},
-			Agents: map[string]ratelimit.Agent{"Analyst": {Allowance: ratelimit.Allowance{Concurrency: &one}, Tools: map[string]ratelimit.Budget{"web.search": Budget("1/h", 5)}}},
-			Tools:  map[string]ratelimit.Budget{"web.search": Budget("5/s", 20)}, Projects: map[ratelimit.Project]ratelimit.Budget{Acme("alpha"): Budget("2/s", 8)},
+			Agents: map[string]ratelimit.Agent{"Analyst": {Allowance: ratelimit.Allowance{Concurrency: &one},
+				Tools: map[string]ratelimit.Budget{"web.search": Budget("1/h", 5)}}},
+			Tools:    map[string]ratelimit.Budget{"web.search": Budget("5/s", 20)},
+			Projects: map[ratelimit.Project]ratelimit.Budget{Acme("alpha"): Budget("2/s", 8)},
 		}
 		for range 3 {
 			Admitted(t, l, limits, Alpha).Release()
@@ -66,8 +68,9 @@ func (bs Backends) levels(t *testing.T) {
 			}
 		}
 		want := map[string][2]int{
-			"agent Analyst ": {6, 10}, "agent Idle ": {10, 10}, "agent_tool Analyst web.search": {1, 5}, "tool web.search ": {16, 20}, "project acme alpha": {4, 8},
-			"caller bob ": {3, 4}, "slots Analyst ": {0, 1}, "slots Idle ": {2, 2},
+			"agent Analyst ": {6, 10}, "agent Idle ": {10, 10}, "agent_tool Analyst web.search": {1, 5}, "tool web.search ": {16, 20},
+			"project acme alpha": {4, 8},
+			"caller bob ":        {3, 4}, "slots Analyst ": {0, 1}, "slots Idle ": {2, 2},
 		}
 		check(want)
 		if full := levelsOf(t, l, limits, 9)["agent Analyst "].Full; full != 4*time.Second {
@@ -75,11 +78,13 @@ func (bs Backends) levels(t *testing.T) {
 		}
 		lease.Release()
 		// A slot is given back without waiting for Redis.
-		for deadline := time.Now().Add(time.Minute); levelsOf(t, l, limits, 100)["slots Analyst "].Left == 0 && time.Now().Before(deadline); {
+		for deadline := time.Now().Add(time.Minute); levelsOf(t, l, limits, 100)["slots Analyst "].Left == 0 &&
+			time.Now().Before(deadline); {
 			time.Sleep(time.Millisecond)
 		}
 		clk.Move(1500 * time.Millisecond)
-		maps.Copy(want, map[string][2]int{"agent Analyst ": {7, 10}, "tool web.search ": {20, 20}, "project acme alpha": {7, 8}, "caller bob ": {4, 4}, "slots Analyst ": {1, 1}})
+		maps.Copy(want, map[string][2]int{"agent Analyst ": {7, 10}, "tool web.search ": {20, 20}, "project acme alpha": {7, 8},
+			"caller bob ": {4, 4}, "slots Analyst ": {1, 1}})
 		check(want)
 		if n := Drain(l, limits, KeyOf("Analyst", "web.fetch", "beta"), 100); n != 7 {
 			t.Errorf("%d calls are admitted where 7 tokens are left", n)
@@ -89,7 +94,8 @@ func (bs Backends) levels(t *testing.T) {
 			t.Errorf("the slots alone: %+v, %v", page, err)
 		}
 		for _, cursor := range []string{"x", "a.%.", "a.b", "z.."} {
-			if _, err := l.(ratelimit.Meter).Levels(context.Background(), limits, ratelimit.LevelQuery{Count: 9, After: cursor}); !errors.Is(err, ratelimit.ErrCursor) {
+			if _, err := l.(ratelimit.Meter).Levels(context.Background(), limits,
+				ratelimit.LevelQuery{Count: 9, After: cursor}); !errors.Is(err, ratelimit.ErrCursor) {
 				t.Errorf("behind %q: %v", cursor, err)
 			}
 		}

@@ -168,7 +168,8 @@ func often(t *rapid.T, label string) bool { return rapid.IntRange(0, 3).Draw(t, 
 
 func drawLimits(t *rapid.T) modelLimits {
 	l := modelLimits{figures: map[string]figures{}, slots: map[string]int{}, real: &ratelimit.Limits{
-		Agents: map[string]ratelimit.Agent{}, Tools: map[string]ratelimit.Budget{}, Projects: map[ratelimit.Project]ratelimit.Budget{}, Replicas: 1,
+		Agents: map[string]ratelimit.Agent{}, Tools: map[string]ratelimit.Budget{}, Projects: map[ratelimit.Project]ratelimit.Budget{},
+		Replicas: 1,
 	}}
 	maybe := func(name string, put func(ratelimit.Budget)) {
 		if often(t, name) {
@@ -244,7 +245,8 @@ func runModel(t *rapid.T, open func(func() time.Time) ratelimit.Limiter) {
 	}
 	t.Repeat(map[string]func(*rapid.T){
 		"take": func(t *rapid.T) {
-			key := KeyOf(rapid.SampledFrom(modelAgents).Draw(t, "agent"), rapid.SampledFrom(modelTools).Draw(t, "tool"), rapid.SampledFrom(modelProjects).Draw(t, "project"))
+			key := KeyOf(rapid.SampledFrom(modelAgents).Draw(t, "agent"), rapid.SampledFrom(modelTools).Draw(t, "tool"),
+				rapid.SampledFrom(modelProjects).Draw(t, "project"))
 			for range rapid.IntRange(1, 6).Draw(t, "times") {
 				take(t, key)
 			}

@@ -184,14 +184,22 @@ func (bs Backends) whoSharesABucket(t *testing.T) {
 		keys   []ratelimit.Key
 		want   []int // admitted, one key after the other
 	}{
-		"default: a bucket for each agent":  {OnlyDefault(b), []ratelimit.Key{Alpha, KeyOf("Intern", "web.search", "alpha"), KeyOf("analyst", "x", "y"), Alpha}, []int{3, 3, 3, 0}},
+		"default: a bucket for each agent": {OnlyDefault(b),
+			[]ratelimit.Key{Alpha, KeyOf("Intern", "web.search", "alpha"), KeyOf("analyst", "x", "y"), Alpha}, []int{3, 3, 3, 0}},
 		"a named agent has its own figures": {named, []ratelimit.Key{Alpha, KeyOf("Intern", "web.search", "alpha")}, []int{3, 2}},
 		"an agent's tools share its budget": {OnlyAgent(b), []ratelimit.Key{Alpha, KeyOf("Analyst", "files.read", "beta")}, []int{3, 0}},
-		"agent and tool together":           {OnlyAgentTool(b), []ratelimit.Key{Alpha, KeyOf("Analyst", "web.search", "beta"), KeyOf("Analyst", "files.read", "alpha"), KeyOf("Intern", "web.search", "alpha")}, []int{3, 0, 10, 10}},
-		"a tool is shared by agents":        {OnlyTool(b), []ratelimit.Key{Alpha, KeyOf("Intern", "web.search", "beta"), KeyOf("Intern", "files.read", "alpha")}, []int{3, 0, 10}},
-		"a project is shared by agents":     {OnlyProject(b), []ratelimit.Key{Alpha, KeyOf("Intern", "files.read", "alpha"), KeyOf("Intern", "files.read", "beta")}, []int{3, 0, 10}},
-		"a project of another workspace":    {OnlyProject(b), []ratelimit.Key{Alpha, {Agent: "A", Tool: "t", Workspace: "other", Project: "alpha"}}, []int{3, 10}},
-		"long names are distinguished":      {OnlyDefault(b), []ratelimit.Key{KeyOf(strings.Repeat("x", 500)+"1", "t", ""), KeyOf(strings.Repeat("x", 500)+"2", "t", ""), KeyOf(strings.Repeat("x", 500)+"1", "t", "")}, []int{3, 3, 0}},
+		"agent and tool together": {OnlyAgentTool(b),
+			[]ratelimit.Key{Alpha, KeyOf("Analyst", "web.search", "beta"), KeyOf("Analyst", "files.read", "alpha"),
+				KeyOf("Intern", "web.search", "alpha")}, []int{3, 0, 10, 10}},
+		"a tool is shared by agents": {OnlyTool(b),
+			[]ratelimit.Key{Alpha, KeyOf("Intern", "web.search", "beta"), KeyOf("Intern", "files.read", "alpha")}, []int{3, 0, 10}},
+		"a project is shared by agents": {OnlyProject(b),
+			[]ratelimit.Key{Alpha, KeyOf("Intern", "files.read", "alpha"), KeyOf("Intern", "files.read", "beta")}, []int{3, 0, 10}},
+		"a project of another workspace": {OnlyProject(b),
+			[]ratelimit.Key{Alpha, {Agent: "A", Tool: "t", Workspace: "other", Project: "alpha"}}, []int{3, 10}},
+		"long names are distinguished": {OnlyDefault(b),
+			[]ratelimit.Key{KeyOf(strings.Repeat("x", 500)+"1", "t", ""), KeyOf(strings.Repeat("x", 500)+"2", "t", ""),
+				KeyOf(strings.Repeat("x", 500)+"1", "t", "")}, []int{3, 3, 0}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -352,7 +360,8 @@ func (bs Backends) releaseGivesNoTokenBack(t *testing.T) {
 func (bs Backends) messagesTellTheModelToWaitAndNothingElse(t *testing.T) {
 	bs.each(t, func(t *testing.T, l ratelimit.Limiter, _ *Clock) {
 		for name, limits := range map[string]*ratelimit.Limits{
-			"agents.Analyst (": OnlyAgent(Budget("2/s", 1)), "default (": OnlyDefault(Budget("2/s", 1)), "tools.web.search (": OnlyTool(Budget("2/s", 1)),
+			"agents.Analyst (": OnlyAgent(Budget("2/s", 1)), "default (": OnlyDefault(Budget("2/s", 1)),
+			"tools.web.search (":                OnlyTool(Budget("2/s", 1)),
 			"agents.Analyst.tools.web.search (": OnlyAgentTool(Budget("2/s", 1)), "projects.acme/alpha (": OnlyProject(Budget("2/s", 1)),
 		} {
 			Drain(l, limits, Alpha, 5)

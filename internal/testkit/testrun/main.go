@@ -54,7 +54,8 @@ type results struct {
 // run runs the tests of a folder, and reports whether all have passed at the first attempt. It writes
 // those that are left out to a file, if one is named.
 func run(folder, leftOut string, args []string, to io.Writer) (bool, error) {
-	r := &results{to: to, output: map[failure][]string{}, last: map[failure]string{}, leftOut: map[string][]string{}, partial: map[failure]bool{}}
+	r := &results{to: to, output: map[failure][]string{}, last: map[failure]string{}, leftOut: map[string][]string{},
+		partial: map[failure]bool{}}
 	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
 	cmd.Dir, cmd.Stderr = folder, to
 	events, err := cmd.StdoutPipe()

@@ -21,13 +21,16 @@ func rateLimited(ms int64, by *Charge) error {
 }
 
 func callerRateLimited(ms int64, by *Charge) error {
-	e := refusal.New(refusal.CallerRateLimited, fmt.Sprintf("Too many requests for the moment: wait %d ms, then send the same request again.", ms))
+	e := refusal.New(refusal.CallerRateLimited,
+		fmt.Sprintf("Too many requests for the moment: wait %d ms, then send the same request again.", ms))
 	e.RetryAfterMS, e.Cause = ms, by.cause()
 	return e
 }
 
 func concurrencyLimited(agent string, slots int) error {
-	e := refusal.New(refusal.ConcurrencyLimited, fmt.Sprintf("Too many calls at the same time: wait about %d ms, or until an earlier call has ended, then send the same call again.", slotRetryMS))
+	e := refusal.New(refusal.ConcurrencyLimited,
+		fmt.Sprintf("Too many calls at the same time: wait about %d ms, or until an earlier call has ended, then send the same call again.",
+			slotRetryMS))
 	e.RetryAfterMS, e.Cause = slotRetryMS, &spent{limit: fmt.Sprintf("concurrency %d of the agent %s", slots, agent), why: "is reached"}
 	return e
 }
@@ -58,7 +61,8 @@ func (v Verdict) CallerError() error {
 
 // Unavailable is the refusal of a call that could not be judged; the cause is for the operator.
 func Unavailable(cause error) error {
-	return refusal.New(refusal.LimiterUnavailable, "The call limits cannot be judged at the moment, so the call was not executed.").WithCause(cause)
+	return refusal.New(refusal.LimiterUnavailable,
+		"The call limits cannot be judged at the moment, so the call was not executed.").WithCause(cause)
 }
 
 // cause names the budget that is spent, or has no room, by its key.

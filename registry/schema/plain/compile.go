@@ -24,7 +24,8 @@ const (
 // than maxSteps for a value accepts nothing. If the schema
 // is not plain, there is no program, and reason says which keyword is in the way.
 func Compile(document any, maxSteps int) (p *Program, reason string) {
-	c := &compiler{p: &Program{nodes: []node{anything: {kinds: anyKind, steps: 4}, nothing: {}}, maxSteps: maxSteps}, shared: map[string]int{}}
+	c := &compiler{p: &Program{nodes: []node{anything: {kinds: anyKind, steps: 4}, nothing: {}}, maxSteps: maxSteps},
+		shared: map[string]int{}}
 	root, _ := document.(map[string]any)
 	c.definitions, _ = root["$defs"].(map[string]any)
 	c.p.root = c.schema(document)
@@ -174,7 +175,8 @@ var plainKeywords = map[string]bool{
 	"minimum": true, "maximum": true, "exclusiveMinimum": true, "exclusiveMaximum": true, "multipleOf": true,
 	"minLength": true, "maxLength": true, "pattern": true, "format": true,
 	"items": true, "unevaluatedItems": true, "minItems": true, "maxItems": true,
-	"properties": true, "required": true, "additionalProperties": true, "unevaluatedProperties": true, "minProperties": true, "maxProperties": true,
+	"properties": true, "required": true, "additionalProperties": true, "unevaluatedProperties": true, "minProperties": true,
+	"maxProperties": true,
 }
 
 func kindsOf(types any) kinds {
@@ -259,7 +261,8 @@ func (c *compiler) numbers(schema map[string]any) *numberRules {
 	for _, rule := range []struct {
 		keyword string
 		into    **number
-	}{{"minimum", &w.minimum}, {"maximum", &w.maximum}, {"exclusiveMinimum", &w.above}, {"exclusiveMaximum", &w.below}, {"multipleOf", &w.multiple}} {
+	}{{"minimum", &w.minimum}, {"maximum", &w.maximum}, {"exclusiveMinimum", &w.above}, {"exclusiveMaximum", &w.below},
+		{"multipleOf", &w.multiple}} {
 		if value, ok := schema[rule.keyword]; ok {
 			n := c.number(value)
 			*rule.into, rules, w.fixed = &n, true, w.fixed && n.fits

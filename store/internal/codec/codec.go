@@ -22,7 +22,8 @@ import (
 
 // The versions of records. A call of version 1 has no note, only one of version 3 has used
 // approvals, only one of version 4 a group, only one of version 5 the node that has decided
-// it, only one of version 6 a ledger, and only one of version 7 what its result has added to that: others are written as before, so that an earlier Callgate reads them.
+// it, only one of version 6 a ledger, and only one of version 7 what its result has added to that: others are written as before, so that an
+// earlier Callgate reads them.
 const (
 	codecVersion = 1
 	callVersion  = 2
@@ -121,7 +122,8 @@ func (f *fieldCodec) count(c *int) {
 
 func (f *fieldCodec) call(c *store.Call) {
 	state, step := string(c.State), string(c.Step)
-	for _, s := range []*string{&c.ID, &c.Scope.Principal, &c.Scope.Workspace, &c.Scope.Project, &c.Key, &c.Digest, &state, &step, &c.Owner, &c.FinishedBy} {
+	for _, s := range []*string{&c.ID, &c.Scope.Principal, &c.Scope.Workspace, &c.Scope.Project, &c.Key, &c.Digest, &state, &step, &c.Owner,
+		&c.FinishedBy} {
 		f.text(s)
 	}
 	f.task(&c.Task)
@@ -154,7 +156,8 @@ func (f *fieldCodec) call(c *store.Call) {
 }
 
 func (f *fieldCodec) task(t *store.Task) {
-	for _, s := range []*string{&t.Tool, &t.Version, &t.Agent, &t.Effect, &t.Caller, &t.RequestID, &t.Trace, &t.Thread, &t.Input, &t.Config} {
+	for _, s := range []*string{&t.Tool, &t.Version, &t.Agent, &t.Effect, &t.Caller, &t.RequestID, &t.Trace, &t.Thread, &t.Input,
+		&t.Config} {
 		f.text(s)
 	}
 	f.bytes(&t.Arguments)

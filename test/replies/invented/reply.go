@@ -125,7 +125,8 @@ func (r *reader) member(m rawjson.Member, data []byte) error {
 		ok = r.answer.End != turns.Open
 	case "usage":
 		in, out := turns.CountOf(m.Value, "in"), turns.CountOf(m.Value, "out")
-		r.reply.Usage = turns.Taken{Tokens: turns.SaturatingAdd(in, out), Spent: budget.Usage{Input: in, Output: out}, Raw: fmt.Appendf(nil, `{"in":%d,"out":%d}`, in, out)}
+		r.reply.Usage = turns.Taken{Tokens: turns.SaturatingAdd(in, out), Spent: budget.Usage{Input: in, Output: out},
+			Raw: fmt.Appendf(nil, `{"in":%d,"out":%d}`, in, out)}
 		ok = true
 	default:
 		ok = false
@@ -238,7 +239,8 @@ func part(p *turns.Part, text []byte) []byte {
 }
 
 func callOf(p *turns.Part, arguments []byte) []byte {
-	return fmt.Appendf(nil, `{"call":%s,"ref":%s,"input":%s}`, rawjson.Quote(p.Call.Name), rawjson.Quote(p.Call.ID), rawjson.Quote(arguments))
+	return fmt.Appendf(nil, `{"call":%s,"ref":%s,"input":%s}`, rawjson.Quote(p.Call.Name), rawjson.Quote(p.Call.ID),
+		rawjson.Quote(arguments))
 }
 
 // textOf is what is shown of a part.

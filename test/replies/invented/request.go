@@ -2,9 +2,9 @@
 // The table of replies runs on it beside the real ones.
 //
 // A request has turns, {"by":"user"|"model"|"tool","say":text} with calls of a model and the ref that a tool answers, tools
-// {"name","about","input"}, tool_choice (auto, none, required, {"call":name} or {"only":[names]}), single, form {"type","schema"} and stream. A reply is
-// {"id","model","parts":[…],"end":"done"|"calls"|"length"|"filter","usage":{"in","out"}}. Its parts are {"text"}, {"thought"}
-// and {"call":name,"ref","input":text}. A stream has the head, then of each part {"begin":part}, whose text is empty,
+// {"name","about","input"}, tool_choice (auto, none, required, {"call":name} or {"only":[names]}), single, form {"type","schema"} and
+// stream. A reply is {"id","model","parts":[…],"end":"done"|"calls"|"length"|"filter","usage":{"in","out"}}. Its parts are {"text"},
+// {"thought"} and {"call":name,"ref","input":text}. A stream has the head, then of each part {"begin":part}, whose text is empty,
 // {"more":text} and {"stop":true}, and then the end. {"error":{"code","message"}} stands in the place of any of them.
 package invented
 
@@ -31,7 +31,8 @@ var Wire turns.Wire = wire{}
 
 // Spec is the wire as data. It is asked where upstreams are asked for chat completions: package upstream knows no fourth wire.
 var Spec = &turns.Spec{
-	Wire: upstream.ChatWire, Rows: []*turns.Row{rowText, rowThought, rowCall}, Own: []string{"model", "turns", "tools", "tool_choice", "single", "form", "stream"},
+	Wire: upstream.ChatWire, Rows: []*turns.Row{rowText, rowThought, rowCall},
+	Own:     []string{"model", "turns", "tools", "tool_choice", "single", "form", "stream"},
 	MaxBody: 1 << 20, MaxName: 64, Import: "openai", Structured: [][]string{{"form"}}, Ordered: true,
 }
 
@@ -54,7 +55,8 @@ func Mount(o turns.Options, s *server.Server) { MountAt(Path, Wire, o, s) }
 
 // MountAt mounts a form of the API at a path.
 func MountAt(path string, w turns.Wire, o turns.Options, s *server.Server) {
-	s.Mount(server.Route{Method: http.MethodPost, Path: path, Refuse: turns.Refuse(w), Serve: turns.Serve(w, o), MaxBody: func() int { return Spec.MaxBody }})
+	s.Mount(server.Route{Method: http.MethodPost, Path: path, Refuse: turns.Refuse(w), Serve: turns.Serve(w, o),
+		MaxBody: func() int { return Spec.MaxBody }})
 }
 
 type dialogue struct {
@@ -235,7 +237,8 @@ func (d *dialogue) Body() upstream.Request {
 		var tools []byte
 		for i := range d.Offer.Tools {
 			t := &d.Offer.Tools[i]
-			tools = fmt.Appendf(tools, `,{"name":%s,"about":%s,"input":%s}`, rawjson.Quote(t.Wire), rawjson.Quote(t.Description), t.InputSchema)
+			tools = fmt.Appendf(tools, `,{"name":%s,"about":%s,"input":%s}`, rawjson.Quote(t.Wire), rawjson.Quote(t.Description),
+				t.InputSchema)
 		}
 		o = o.Set("tools", listOf(tools))
 	}

@@ -62,7 +62,8 @@ func New(deps Deps) *Runtime {
 	node := deps.Node + "/"
 	return &Runtime{
 		door: deps.Door, runner: gateway.NewRunner(deps.Engine, deps.IdleWorkers), calls: deps.Calls, journal: deps.Kernel.Writer(),
-		approvals: deps.Approvals, observer: deps.Observer, now: deps.Now, node: node, process: node + rand.Text() + "/", draining: draining, drain: drain,
+		approvals: deps.Approvals, observer: deps.Observer, now: deps.Now, node: node, process: node + rand.Text() + "/",
+		draining: draining, drain: drain,
 	}
 }
 

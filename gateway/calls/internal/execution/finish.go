@@ -150,7 +150,8 @@ func (r *Runtime) newAttempt() string {
 
 // EndedBefore reports whether a call was ended by an earlier process that wrote this journal.
 func (r *Runtime) EndedBefore(call *stored.Call) bool {
-	return call.Step == store.Ended && r.node != "/" && strings.HasPrefix(call.FinishedBy, r.node) && !strings.HasPrefix(call.FinishedBy, r.process)
+	return call.Step == store.Ended && r.node != "/" && strings.HasPrefix(call.FinishedBy, r.node) &&
+		!strings.HasPrefix(call.FinishedBy, r.process)
 }
 
 // tryFinish asks the store once to end a call. Its error is that the store did not reply; prior

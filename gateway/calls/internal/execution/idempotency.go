@@ -36,9 +36,11 @@ func (c *Call) ClaimKey(ctx context.Context, key string) (*Outcome, error) {
 		// The first answer is still judged, and has answered nothing if it is refused.
 		return nil, refusal.New(refusal.CallInProgress, "An answer to what was asked is being taken in. Send this one again later.")
 	case answers && other:
-		return nil, refusal.New(refusal.IdempotencyConflict, "What was asked has been answered otherwise, and the first answer stands. Send the call without the state to be asked anew.")
+		return nil, refusal.New(refusal.IdempotencyConflict,
+			"What was asked has been answered otherwise, and the first answer stands. Send the call without the state to be asked anew.")
 	case other:
-		return nil, refusal.New(refusal.IdempotencyConflict, "This idempotency key has been used with another completion. Use a new key for a new call.")
+		return nil, refusal.New(refusal.IdempotencyConflict,
+			"This idempotency key has been used with another completion. Use a new key for a new call.")
 	case prior.Step != store.Ended:
 		return nil, refusal.New(refusal.CallInProgress, "The call of this idempotency key still runs. Ask for it again later.")
 	}

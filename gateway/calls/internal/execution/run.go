@@ -181,7 +181,8 @@ func (c *Call) storePending(ctx context.Context, until time.Time) error {
 
 // notStored reports whether an error is a failure of the store, not an answer about the call.
 func notStored(err error) bool {
-	return err != nil && !errors.Is(err, store.ErrEnded) && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrDispatched) && !errors.Is(err, store.ErrNotOwner)
+	return err != nil && !errors.Is(err, store.ErrEnded) && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrDispatched) &&
+		!errors.Is(err, store.ErrNotOwner)
 }
 
 // AwaitEnd waits until a pending call has ended, for as long as its tool may take and

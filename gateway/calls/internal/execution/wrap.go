@@ -28,11 +28,13 @@ func (c *Call) wrapGuarded(ctx context.Context, output tool.Result) (result wrap
 func (c *Call) wrap(ctx context.Context, output tool.Result) (wrapper.ToolResult, error) {
 	name := c.Tool().Name()
 	if int64(len(output.Body)) > c.Tool().SharedRun().MaxResultBytes {
-		return wrapper.ToolResult{}, refusal.New(refusal.ResultTooLarge, fmt.Sprintf("%s answered with more than is allowed. %s", c.WrittenName(), c.Unless("Ask it for less.")))
+		return wrapper.ToolResult{}, refusal.New(refusal.ResultTooLarge,
+			fmt.Sprintf("%s answered with more than is allowed. %s", c.WrittenName(), c.Unless("Ask it for less.")))
 	}
 	invalid := func(cause error) error {
-		return refusal.New(refusal.InvalidResult, fmt.Sprintf("%s answered with something that is not a valid result, so it is not shown. %s",
-			c.WrittenName(), c.Unless("Continue without it."))).WithCause(cause)
+		return refusal.New(refusal.InvalidResult,
+			fmt.Sprintf("%s answered with something that is not a valid result, so it is not shown. %s",
+				c.WrittenName(), c.Unless("Continue without it."))).WithCause(cause)
 	}
 	if err := c.checkOutput(output); err != nil {
 		return wrapper.ToolResult{}, invalid(err)

@@ -31,7 +31,8 @@ func (c *Call) answerLost() bool {
 	return c.Step == store.Ended && c.Answer.Status == 0 && len(c.Answer.Result) == 0
 }
 
-var errAnswerLost = refusal.New(refusal.OutcomeUnknown, "The call has ended, and Redis has lost its answer. Do not send it again without finding out whether it acted.")
+var errAnswerLost = refusal.New(refusal.OutcomeUnknown,
+	"The call has ended, and Redis has lost its answer. Do not send it again without finding out whether it acted.")
 
 // Group is the thread as it was sent to the tool: the group of its thread or of its run, or
 // else the call's id.

@@ -67,6 +67,7 @@ func (m Metadata) EncodeEnding() []byte {
 
 // empty reports whether there are no metadata.
 func (m *Metadata) empty() bool {
-	return m.AuthURL == "" && m.Choice == nil && len(m.EarlierChoices) == 0 && len(m.Display) == 0 && m.AnswerDigest == "" && !m.Subscribed && m.LastEventDigest == "" &&
+	return m.AuthURL == "" && m.Choice == nil && len(m.EarlierChoices) == 0 && len(m.Display) == 0 && m.AnswerDigest == "" &&
+		!m.Subscribed && m.LastEventDigest == "" &&
 		m.LastEvent == nil && !m.Wrapped && len(m.Challenges) == 0 && m.Questions == nil && m.QuestionDigest == ""
 }

@@ -195,7 +195,8 @@ func (a *Activity) call(r Report, announces bool) (*reportedCall, *Finding) {
 		if c != nil {
 			a.ended = slices.DeleteFunc(a.ended, func(id string) bool { return id == r.ID })
 		}
-		c = &reportedCall{Report: Report{ID: r.ID, Kind: wire.KindOther, Status: wire.Pending}, announced: a.place, covered: map[string]bool{}}
+		c = &reportedCall{Report: Report{ID: r.ID, Kind: wire.KindOther, Status: wire.Pending}, announced: a.place,
+			covered: map[string]bool{}}
 		a.calls[r.ID] = c
 	}
 	status := c.Status
