@@ -28,6 +28,7 @@ type Keeping struct {
 	Epoch string `json:",omitempty"`
 
 	since map[ID]time.Time // of those that all have
+	last  time.Time        // of since
 }
 
 // With returns what is kept from now on, when a gateway keeps these terms and no others.
@@ -119,6 +120,12 @@ func (k *Keeping) sum() {
 			ids[idOf(text)] = true
 		}
 		maps.DeleteFunc(k.since, func(id ID, _ time.Time) bool { return !ids[id] })
+	}
+	k.last = time.Time{}
+	for _, since := range k.since {
+		if since.After(k.last) {
+			k.last = since
+		}
 	}
 }
 
@@ -304,6 +311,15 @@ func (k *Keeping) Since(term ID) (at time.Time, ok bool) {
 	}
 	at, ok = k.since[term]
 	return at, ok
+}
+
+// Begin returns the state of a thread, or a caller, of which nothing was there when k was: all its terms are kept from its beginning on,
+// also where a clock that is behind says that they are not kept yet.
+func (k *Keeping) Begin(now time.Time) *State {
+	if k != nil && k.last.After(now) {
+		now = k.last
+	}
+	return Begin(now)
 }
 
 // Equal reports whether the same terms are kept since the same time, and nothing was lost in between.

@@ -258,7 +258,7 @@ func (e *Engine) keeping(s *step) (*history.Keeping, error) {
 	return kept, s.put(KeepingRecord, "", kept)
 }
 
-// state is a state as it is now. It is Begin where there is none, unless it may have been lost.
+// state is a state as it is now. It is that of Begin where there is none, unless it may have been lost.
 func (e *Engine) state(s *step, id string, keeping *history.Keeping) (*history.State, error) {
 	t, err := get[Thread](s, ThreadRecord, id)
 	if err != nil {
@@ -271,7 +271,7 @@ func (e *Engine) state(s *step, id string, keeping *history.Keeping) (*history.S
 	}
 	if keeping.Owes(s.now, bounds.KeepLabels) {
 		if state == nil {
-			state = history.Begin(s.now)
+			state = keeping.Begin(s.now)
 		}
 		return state.Missing(keeping.Loss), nil
 	}
@@ -280,7 +280,7 @@ func (e *Engine) state(s *step, id string, keeping *history.Keeping) (*history.S
 	case state == nil && s.now.Sub(lost) < bounds.KeepLabels:
 		return history.Unknown(lost), nil
 	case state == nil:
-		return history.Begin(s.now), nil
+		return keeping.Begin(s.now), nil
 	}
 	return state.Losing(lost), nil
 }

@@ -307,6 +307,39 @@ func TestTermsAreKeptSince(t *testing.T) {
 	})
 }
 
+// A gateway reads the time of Redis from its last reply, which may have come late.
+func TestAClockBehindThatOfAnotherGateway(t *testing.T) {
+	o, terms := at(redistest.Shared(t)), termsOf(t, pays, paid, reads)
+	late, early := newClock(), newClock()
+	early.advance(50 * time.Millisecond)
+	a, b := join(t, o, testHooks{now: late.now}), join(t, o, testHooks{now: early.now})
+	keeps := func(g *gateway) {
+		_, err := g.KeepTerms(ctx, terms, nil)
+		must(t, err)
+	}
+	before, behind, ahead := store.KeysOf(owner, "before"), store.KeysOf(store.Scope{Principal: "x"}, "t"), store.KeysOf(store.Scope{Principal: "y"}, "t")
+	keeps(a)
+	reserve(t, a.Engine, before, payment(t, terms, "1"))
+	keeps(b)
+	for _, g := range []*gateway{a, b} { // b may have let calls through which it did not count
+		is(t, values(t, g.Engine, before, terms), "paid=? pays=? labels=? reads=?")
+	}
+	for _, latest := range []bool{true, false} {
+		past, err := a.Past(ctx, behind, latest)
+		must(t, err)
+		is(t, valuesOf(past, terms), "paid=0 pays=0 labels= reads=0")
+	}
+	r := reserve(t, a.Engine, behind, payment(t, terms, "1"), payment(t, terms, "2"))
+	reserve(t, b.Engine, ahead, payment(t, terms, "1"))
+	for _, g := range []*gateway{a, b} {
+		is(t, values(t, g.Engine, behind, terms), "paid=3 pays=2 labels= reads=0")
+		is(t, values(t, g.Engine, ahead, terms), "paid=1 pays=1 labels= reads=0")
+	}
+	_, err := a.Release(ctx, behind, r[0].Adds)
+	must(t, err)
+	is(t, values(t, b.Engine, behind, terms), "paid=2 pays=1 labels= reads=0")
+}
+
 // fact is what the log says of a change.
 func fact(t testing.TB, of store.ThreadKeys, r store.Reserved, undo bool) store.ThreadFact {
 	t.Helper()
