@@ -14,13 +14,10 @@ func newBudgetMetrics(create promauto.Factory) budgetMetrics {
 		return create.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{"budget"})
 	}
 	return budgetMetrics{
-		tokens: counter("callgate_budget_tokens_total", "Tokens that requests to models were charged with, by budget."),
-		money: counter("callgate_budget_money_total",
-			"Money that requests to models were charged with, in units of the currency of the prices, by budget."),
-		asReserved: counter("callgate_budget_charged_as_reserved_total",
-			"Requests to models that stay charged as they were reserved, since it is not known what they took, by budget."),
-		refusals: counter("callgate_budget_refusals_total",
-			"Requests to models that were refused since a budget had no room, by budget."),
+		tokens:     counter("callgate_budget_tokens_total", "Tokens that requests to models were charged with, by budget."),
+		money:      counter("callgate_budget_money_total", "Money that requests to models were charged with, in units of the currency of the prices, by budget."),
+		asReserved: counter("callgate_budget_charged_as_reserved_total", "Requests to models that stay charged as they were reserved, since it is not known what they took, by budget."),
+		refusals:   counter("callgate_budget_refusals_total", "Requests to models that were refused since a budget had no room, by budget."),
 	}
 }
 

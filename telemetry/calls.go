@@ -49,8 +49,7 @@ func newCallCounter(create promauto.Factory, labels CallLabels, room *atomic.Int
 	if labels.Tool {
 		names = append(names, "tool")
 	}
-	return &callCounter{vector: create.NewCounterVec(opts, names), fixed: len(fixed), labels: labels, room: room,
-		found: map[callKey]prometheus.Counter{}}
+	return &callCounter{vector: create.NewCounterVec(opts, names), fixed: len(fixed), labels: labels, room: room, found: map[callKey]prometheus.Counter{}}
 }
 
 // count counts a call.

@@ -16,8 +16,7 @@ func newCandidateMetrics(create promauto.Factory) candidateMetrics {
 		compared: create.NewCounterVec(prometheus.CounterOpts{
 			Name: "callgate_candidate_total", Help: "Calls judged by the candidate, by how its judgement differs from the one that was served.",
 		}, []string{"change"}),
-		failed: create.NewGauge(prometheus.GaugeOpts{Name: "callgate_candidate_failed",
-			Help: "1 while a candidate is configured that does not load."}),
+		failed: create.NewGauge(prometheus.GaugeOpts{Name: "callgate_candidate_failed", Help: "1 while a candidate is configured that does not load."}),
 	}
 }
 

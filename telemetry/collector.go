@@ -133,8 +133,7 @@ func (c *collector) send(ctx context.Context, body []byte) (retry bool, err erro
 			return false, &rejectedError{n, c.items}
 		}
 		return false, nil
-	case s == http.StatusTooManyRequests || s == http.StatusBadGateway || s == http.StatusServiceUnavailable ||
-		s == http.StatusGatewayTimeout:
+	case s == http.StatusTooManyRequests || s == http.StatusBadGateway || s == http.StatusServiceUnavailable || s == http.StatusGatewayTimeout:
 		return true, statusError(s)
 	default:
 		return false, statusError(s)

@@ -21,11 +21,8 @@ func hookBuckets() []float64 {
 
 func newHookMetrics(create promauto.Factory) hookMetrics {
 	return hookMetrics{
-		verdicts: create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_hooks_total",
-			Help: "Runs of hooks, by hook, by where (call, result), and by verdict: passed, redacted, denied, failed (and so denied)."},
-			[]string{"hook", "at", "verdict"}),
-		took: create.NewHistogramVec(prometheus.HistogramOpts{Name: "callgate_hook_seconds", Help: "Time that a hook took, by hook.",
-			Buckets: hookBuckets()}, []string{"hook"}),
+		verdicts: create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_hooks_total", Help: "Runs of hooks, by hook, by where (call, result), and by verdict: passed, redacted, denied, failed (and so denied)."}, []string{"hook", "at", "verdict"}),
+		took:     create.NewHistogramVec(prometheus.HistogramOpts{Name: "callgate_hook_seconds", Help: "Time that a hook took, by hook.", Buckets: hookBuckets()}, []string{"hook"}),
 	}
 }
 

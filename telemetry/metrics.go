@@ -79,44 +79,26 @@ func NewLabelled(labels CallLabels) *Metrics {
 	room := &atomic.Int64{}
 	room.Store(int64(labels.MaxSeries))
 	return &Metrics{
-		registry: registry,
-		verdicts: newCallCounter(create, labels, room,
-			prometheus.CounterOpts{Name: "callgate_verdicts_total",
-				Help: "Completions judged, by verdict, and by stage and code where refused."}, []string{"verdict", "stage", "code"}),
-		stages: byLabel[prometheus.Observer]{of: create.NewHistogramVec(prometheus.HistogramOpts{Name: "callgate_stage_seconds",
-			Help: "Time that a stage took.", Buckets: buckets()}, []string{"stage"}).WithLabelValues},
-		outcomes: newCallCounter(create, labels, room,
-			prometheus.CounterOpts{Name: "callgate_outcomes_total", Help: "Executed calls, by how they ended."}, []string{"outcome"}),
-		execution: create.NewHistogram(prometheus.HistogramOpts{Name: "callgate_execution_seconds", Help: "Time from dispatch to outcome.",
-			Buckets: buckets()}),
-		audit: byLabel[prometheus.Observer]{of: create.NewHistogramVec(prometheus.HistogramOpts{Name: "callgate_audit_seconds",
-			Help: "Time until a record was durable, or refused.", Buckets: buckets()}, []string{"result"}).WithLabelValues},
-		requests: create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_http_requests_total",
-			Help: "HTTP requests, by route and status."}, []string{"route", "status"}),
-		inFlight: create.NewGauge(prometheus.GaugeOpts{Name: "callgate_http_in_flight", Help: "HTTP requests that are being answered."}),
-		shed: create.NewCounter(prometheus.CounterOpts{Name: "callgate_overloaded_total",
-			Help: "Requests that were refused because too many were being answered."}),
-		reloads: create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_reloads_total",
-			Help: "Configurations looked at while serving, by result."}, []string{"result"}),
-		stale: create.NewGauge(prometheus.GaugeOpts{Name: "callgate_config_failed",
-			Help: "1 while the files hold a configuration that does not load."}),
-		info: create.NewGaugeVec(prometheus.GaugeOpts{Name: "callgate_config_info",
-			Help: "The digest of the configuration that is served."}, []string{"digest"}),
-		tokens: create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_tokens_refused_total",
-			Help: "Tokens that were refused, by reason."}, []string{"reason"}),
-		keys: create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_key_fetches_total",
-			Help: "Fetches of the keys that tokens are verified with, by result."}, []string{"result"}),
-		upstream: create.NewHistogramVec(prometheus.HistogramOpts{Name: "callgate_upstream_seconds", Help: "Time until a model answered, or did not, by the class of its HTTP status (0: none) and by code where its answer could not be used.", Buckets: upstreamBuckets()}, []string{"status", "code"}),
-		breakers: create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_breaker_events_total",
-			Help: "Circuit breakers of tools: opened, closed, and calls refused since one was open."}, []string{"event"}),
-		build: create.NewGaugeVec(prometheus.GaugeOpts{Name: "callgate_build_info", Help: "1, with what this process was built from."},
-			[]string{"version", "revision", "goversion"}),
-		shipped: newShippingMetric(create),
-		threads: create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_thread_refusals_total",
-			Help: "Calls that the policy refused for what was done before, by what it asks: labels, counts, results, or unknown."},
-			[]string{"reason"}),
-		moved: create.NewCounter(prometheus.CounterOpts{Name: "callgate_thread_moved_total",
-			Help: "Answers whose conditions were evaluated again, since other calls of their thread or caller had been let through."}),
+		registry:  registry,
+		verdicts:  newCallCounter(create, labels, room, prometheus.CounterOpts{Name: "callgate_verdicts_total", Help: "Completions judged, by verdict, and by stage and code where refused."}, []string{"verdict", "stage", "code"}),
+		stages:    byLabel[prometheus.Observer]{of: create.NewHistogramVec(prometheus.HistogramOpts{Name: "callgate_stage_seconds", Help: "Time that a stage took.", Buckets: buckets()}, []string{"stage"}).WithLabelValues},
+		outcomes:  newCallCounter(create, labels, room, prometheus.CounterOpts{Name: "callgate_outcomes_total", Help: "Executed calls, by how they ended."}, []string{"outcome"}),
+		execution: create.NewHistogram(prometheus.HistogramOpts{Name: "callgate_execution_seconds", Help: "Time from dispatch to outcome.", Buckets: buckets()}),
+		audit:     byLabel[prometheus.Observer]{of: create.NewHistogramVec(prometheus.HistogramOpts{Name: "callgate_audit_seconds", Help: "Time until a record was durable, or refused.", Buckets: buckets()}, []string{"result"}).WithLabelValues},
+		requests:  create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_http_requests_total", Help: "HTTP requests, by route and status."}, []string{"route", "status"}),
+		inFlight:  create.NewGauge(prometheus.GaugeOpts{Name: "callgate_http_in_flight", Help: "HTTP requests that are being answered."}),
+		shed:      create.NewCounter(prometheus.CounterOpts{Name: "callgate_overloaded_total", Help: "Requests that were refused because too many were being answered."}),
+		reloads:   create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_reloads_total", Help: "Configurations looked at while serving, by result."}, []string{"result"}),
+		stale:     create.NewGauge(prometheus.GaugeOpts{Name: "callgate_config_failed", Help: "1 while the files hold a configuration that does not load."}),
+		info:      create.NewGaugeVec(prometheus.GaugeOpts{Name: "callgate_config_info", Help: "The digest of the configuration that is served."}, []string{"digest"}),
+		tokens:    create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_tokens_refused_total", Help: "Tokens that were refused, by reason."}, []string{"reason"}),
+		keys:      create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_key_fetches_total", Help: "Fetches of the keys that tokens are verified with, by result."}, []string{"result"}),
+		upstream:  create.NewHistogramVec(prometheus.HistogramOpts{Name: "callgate_upstream_seconds", Help: "Time until a model answered, or did not, by the class of its HTTP status (0: none) and by code where its answer could not be used.", Buckets: upstreamBuckets()}, []string{"status", "code"}),
+		breakers:  create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_breaker_events_total", Help: "Circuit breakers of tools: opened, closed, and calls refused since one was open."}, []string{"event"}),
+		build:     create.NewGaugeVec(prometheus.GaugeOpts{Name: "callgate_build_info", Help: "1, with what this process was built from."}, []string{"version", "revision", "goversion"}),
+		shipped:   newShippingMetric(create),
+		threads:   create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_thread_refusals_total", Help: "Calls that the policy refused for what was done before, by what it asks: labels, counts, results, or unknown."}, []string{"reason"}),
+		moved:     create.NewCounter(prometheus.CounterOpts{Name: "callgate_thread_moved_total", Help: "Answers whose conditions were evaluated again, since other calls of their thread or caller had been let through."}),
 
 		approvalMetrics:  newApprovalMetrics(create),
 		hookMetrics:      newHookMetrics(create),
@@ -189,8 +171,7 @@ func (m *Metrics) ThreadMoved() { m.moved.Inc() }
 
 // Threads counts, from now on, how many threads and callers are kept. It is called once.
 func (m *Metrics) Threads(kept func() int) {
-	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "callgate_threads",
-		Help: "Threads and callers whose counts are kept; with a Redis, by all gateways."}, func() float64 { return float64(kept()) }))
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "callgate_threads", Help: "Threads and callers whose counts are kept; with a Redis, by all gateways."}, func() float64 { return float64(kept()) }))
 }
 
 // Route returns what to call when a request to a route begins to be answered, and when it
@@ -235,10 +216,8 @@ func (m *Metrics) ReloadFailed() {
 // other gateways are not known. It is called once.
 func (m *Metrics) Stops(active func() int, local func() bool) {
 	m.registry.MustRegister(
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "callgate_stops", Help: "What operators have stopped, and nobody has resumed."},
-			func() float64 { return float64(active()) }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "callgate_stops_local",
-			Help: "1 while it is not known what operators have stopped at other gateways, since Redis is away."}, func() float64 {
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "callgate_stops", Help: "What operators have stopped, and nobody has resumed."}, func() float64 { return float64(active()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "callgate_stops_local", Help: "1 while it is not known what operators have stopped at other gateways, since Redis is away."}, func() float64 {
 			if local() {
 				return 1
 			}
@@ -263,8 +242,7 @@ func (m *Metrics) KeysFetched(succeeded bool) {
 // LimitsLocal tells, from now on, whether local says that limits which replicas share are this
 // process's own. It is called once.
 func (m *Metrics) LimitsLocal(local func() bool) {
-	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "callgate_limits_local",
-		Help: "1 while limits that replicas share are this process's own, since Redis is away."}, func() float64 {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "callgate_limits_local", Help: "1 while limits that replicas share are this process's own, since Redis is away."}, func() float64 {
 		if local() {
 			return 1
 		}
@@ -275,16 +253,13 @@ func (m *Metrics) LimitsLocal(local func() bool) {
 // Breakers counts, from now on, how many breakers open says are open. It is
 // called once.
 func (m *Metrics) Breakers(open func() int) {
-	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "callgate_breakers_open",
-		Help: "Tools that are not asked, or on trial, since their servers did not answer."}, func() float64 { return float64(open()) }))
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "callgate_breakers_open", Help: "Tools that are not asked, or on trial, since their servers did not answer."}, func() float64 { return float64(open()) }))
 }
 
 // Quarantine counts, from now on, how many accepted tools held says may not be
 // called. It is called once.
 func (m *Metrics) Quarantine(quarantined func() int) {
-	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "callgate_tools_quarantined",
-		Help: "Tools that were accepted, and of which their servers say something else, nothing, or what cannot be read."},
-		func() float64 { return float64(quarantined()) }))
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "callgate_tools_quarantined", Help: "Tools that were accepted, and of which their servers say something else, nothing, or what cannot be read."}, func() float64 { return float64(quarantined()) }))
 }
 
 // Breaker counts an event of a tool's breaker; event is of a closed list.

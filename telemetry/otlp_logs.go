@@ -70,8 +70,7 @@ func (l *Logs) Export(ctx context.Context, records []LogRecord) (rejected uint64
 	for i := range records {
 		scope.LogRecords = append(scope.LogRecords, records[i].wire())
 	}
-	body, err := proto.Marshal(&wire.LogsData{ResourceLogs: []*wire.ResourceLogs{{Resource: l.collector.resource,
-		ScopeLogs: []*wire.ScopeLogs{scope}}}})
+	body, err := proto.Marshal(&wire.LogsData{ResourceLogs: []*wire.ResourceLogs{{Resource: l.collector.resource, ScopeLogs: []*wire.ScopeLogs{scope}}}})
 	if err != nil {
 		return 0, errors.Join(ErrRefused, errors.New("the records cannot be encoded"))
 	}
@@ -83,8 +82,7 @@ func (l *Logs) Export(ctx context.Context, records []LogRecord) (rejected uint64
 	switch {
 	case errors.As(err, &without):
 		return without.count, nil
-	case errors.As(err, &status) && (status == http.StatusBadRequest || status == http.StatusRequestEntityTooLarge ||
-		status == http.StatusUnprocessableEntity):
+	case errors.As(err, &status) && (status == http.StatusBadRequest || status == http.StatusRequestEntityTooLarge || status == http.StatusUnprocessableEntity):
 		return 0, errors.Join(ErrRefused, err)
 	}
 	return 0, err

@@ -79,8 +79,7 @@ func newProvider(into sdk.SpanProcessor) *sdk.TracerProvider {
 	limits := sdk.SpanLimits{
 		AttributeValueLengthLimit: -1, AttributeCountLimit: sdk.DefaultAttributeCountLimit,
 		EventCountLimit: sdk.DefaultEventCountLimit, LinkCountLimit: sdk.DefaultLinkCountLimit,
-		AttributePerEventCountLimit: sdk.DefaultAttributePerEventCountLimit,
-		AttributePerLinkCountLimit:  sdk.DefaultAttributePerLinkCountLimit,
+		AttributePerEventCountLimit: sdk.DefaultAttributePerEventCountLimit, AttributePerLinkCountLimit: sdk.DefaultAttributePerLinkCountLimit,
 	}
 	return sdk.NewTracerProvider(
 		sdk.WithSampler(sdk.AlwaysSample()), // Wants has decided already
@@ -106,8 +105,7 @@ func parentOf(traceID, parentID string) trace.SpanContext {
 // is what failed here, or at the tool.
 func endSpan(span trace.Span, refused *refusal.Error, at time.Time) {
 	if refused != nil {
-		span.SetAttributes(errorTypeKey.String(string(refused.Code)), stageKey.String(string(refused.Stage)),
-			codeKey.String(string(refused.Code)))
+		span.SetAttributes(errorTypeKey.String(string(refused.Code)), stageKey.String(string(refused.Stage)), codeKey.String(string(refused.Code)))
 		if refused.Stage == refusal.Execute || refused.Stage == refusal.Wrap || refused.Status() >= http.StatusInternalServerError {
 			span.SetStatus(codes.Error, string(refused.Code))
 		}

@@ -85,8 +85,7 @@ func (t *Traces) Wants(traceID, parentID string, sampled bool) (traced, content 
 	case !parent.HasTraceID():
 		traced = rand.Float64() < t.options.SampleRatio
 	default:
-		traced = t.sampler.ShouldSample(sdk.SamplingParameters{ParentContext: context.Background(),
-			TraceID: parent.TraceID()}).Decision == sdk.RecordAndSample
+		traced = t.sampler.ShouldSample(sdk.SamplingParameters{ParentContext: context.Background(), TraceID: parent.TraceID()}).Decision == sdk.RecordAndSample
 	}
 	return traced, traced && t.options.Content
 }

@@ -13,8 +13,8 @@ const called = `"tool_call","toolCallId":"t","title":"T"`
 
 // faults are conversations after opening whose last line is wrong, with a part of the fault.
 var faults = []struct{ name, fault, line string }{
-	{"no JSON", "not one strict", `< {"jsonrpc":"2.0"`},
-	{"two values", "not one strict", `< {"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn"}} {}`},
+	{"no JSON", "JSON that ends too early", `< {"jsonrpc":"2.0"`},
+	{"two values", "no strict JSON, after byte 61", `< {"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn"}} {}`},
 	{"a name twice", "twice", `< {"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn","stopReason":"refusal"}}`},
 	{"no UTF-8", "UTF-8", "< {\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{\"stopReason\":\"\xff\"}}"},
 	{"a carriage return", "a line ends", "< {\"jsonrpc\":\"2.0\",\r\"id\":3,\"result\":{\"stopReason\":\"end_turn\"}}"},
