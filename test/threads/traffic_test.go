@@ -269,7 +269,7 @@ func (w *deployment) open(dir, redis string) *gate {
 		c.DataDir = dir
 		r, err := app.Open(w.t.Context(), c, byName{}, app.Options{Logger: slog.New(slog.DiscardHandler), Wait: time.Minute, ChangeDeps: func(d calls.Deps) calls.Deps {
 			d.Engine, d.IdleWorkers = tools{}, 0
-			g.ready = func() bool { return d.Secret() != nil }
+			g.ready = func() bool { return d.Secret() != nil && g.knowsStops() }
 			return d
 		}})
 		if err != nil {
@@ -285,7 +285,16 @@ func (w *deployment) open(dir, redis string) *gate {
 // streams finds requests of a stream.
 var streams = regexp.MustCompile(`"stream":\s*true`)
 
-// ready waits until all gateways know the past of threads, and so can store calls: replicas wait for each other.
+// knowsStops reports whether the gateway has read what operators have stopped: until then it refuses everything.
+func (g *gate) knowsStops() bool {
+	caller, err := g.Executor.Kernel.AdmitQuery(g.t.Context(), gateway.Request{Credential: "ada", Subject: gateway.Subject{Agent: "Analyst"}})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return !caller.StopsTool("clock.now")
+}
+
+// ready waits until all gateways know the past of threads and the stops, and so can store calls: replicas wait for each other.
 func (w *deployment) ready() {
 	for _, g := range w.gates {
 		for g.ready != nil && !g.ready() {
