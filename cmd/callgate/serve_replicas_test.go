@@ -433,7 +433,7 @@ func shownElsewhere(t *testing.T, w *replicas, n int) {
 		b.open("/console/approvals/" + id)
 		b.shows(fmt.Sprintf("\"n\": %d", n), appOf(n), "policy.csv:2")
 		if who == "op" {
-			b.shows("You cannot vote")
+			b.shows("You cannot decide")
 			if b.open("/console/calls/" + id); b.status != http.StatusNotFound || !strings.Contains(b.page, "ask the one that the call was sent to") {
 				t.Errorf("the call that asked: %d %s", b.status, b.page)
 			}
