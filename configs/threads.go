@@ -111,8 +111,8 @@ func (l *loader) checkLabels(c *Config, servers document.Node, entries []toolfil
 
 // checkCountedAlone reports a policy, or limits, that count what threads do, where each of several gateways would count alone.
 func (l *loader) checkCountedAlone(limits document.Node, c *Config) {
-	if c.Policy == nil || c.Limits == nil || c.Limits.Replicas <= 1 || c.Store.Kind == StoreRedis || c.Limits.Threads == nil &&
-		len(c.Policy.Terms()) == 0 && !c.Policy.ReadsLabels() {
+	if c.Policy == nil || c.Limits == nil || c.Limits.Replicas <= 1 || c.Store.Kind == StoreRedis ||
+		c.Limits.Threads == nil && len(c.Policy.Terms()) == 0 && !c.Policy.ReadsLabels() {
 		return
 	}
 	what := "a policy that reads what threads have done"

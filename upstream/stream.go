@@ -162,8 +162,8 @@ func (s *EventStream) End(addsNothing func(name, data []byte) bool) error {
 	s.exchange.shorten(afterDoneTime, errAfterDone)
 	last := "the end"
 	name, data, err := s.scanner.Next()
-	for ; err == nil && (len(data) == 0 || IsDone(data) || addsNothing != nil &&
-		addsNothing(name, data)); name, data, err = s.scanner.Next() {
+	for ; err == nil && (len(data) == 0 || IsDone(data) ||
+		addsNothing != nil && addsNothing(name, data)); name, data, err = s.scanner.Next() {
 		s.done = s.done || IsDone(data)
 	}
 	if s.done {

@@ -121,8 +121,8 @@ type Configuration struct {
 // NotDispatched reports whether an outcome is that of a call which was approved and then refused
 // before it was dispatched, or whose gateway died before that: then no attempt is counted.
 func NotDispatched(r *audit.Record) bool {
-	return r.Outcome == audit.Unknown && r.Attempt == 0 || r.Verdict == audit.Refused || r.Outcome == audit.Failed &&
-		slices.Contains([]refusal.Code{
+	return r.Outcome == audit.Unknown && r.Attempt == 0 || r.Verdict == audit.Refused ||
+		r.Outcome == audit.Failed && slices.Contains([]refusal.Code{
 			refusal.StoreUnavailable, refusal.CallInProgress, refusal.IdempotencyConflict, refusal.Overloaded, refusal.Canceled,
 			refusal.ApprovalRequired, refusal.ApprovalDenied, refusal.ApprovalExpired, refusal.Stopped,
 		}, r.Code)

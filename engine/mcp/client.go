@@ -227,8 +227,8 @@ func (p endpoint) withURL(address string) (endpoint, error) {
 		return p, nil
 	}
 	target, err := url.Parse(address)
-	if err != nil || target.Host == "" || target.User != nil || target.Fragment != "" || target.Scheme != "http" &&
-		target.Scheme != "https" {
+	if err != nil || target.Host == "" || target.User != nil || target.Fragment != "" ||
+		target.Scheme != "http" && target.Scheme != "https" {
 		return p, fmt.Errorf("its URL is not an absolute http or https URL without user info")
 	}
 	p.target = target

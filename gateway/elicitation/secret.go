@@ -56,8 +56,8 @@ func wordsOf(s string) (words []string) {
 			end()
 			continue
 		}
-		if i > 0 && unicode.IsUpper(r) && (unicode.IsLower(runes[i-1]) || i+1 < len(runes) && unicode.IsUpper(runes[i-1]) &&
-			unicode.IsLower(runes[i+1])) {
+		if i > 0 && unicode.IsUpper(r) && (unicode.IsLower(runes[i-1]) ||
+			i+1 < len(runes) && unicode.IsUpper(runes[i-1]) && unicode.IsLower(runes[i+1])) {
 			end()
 		}
 		word.WriteRune(unicode.ToLower(r))

@@ -21,8 +21,8 @@ func checkBodyHeaders(r *http.Request, route Route, limit int) (media string, _ 
 		var params map[string]string
 		var err error
 		media, params, err = mime.ParseMediaType(media)
-		if charset := params["charset"]; err != nil || !slices.Contains(route.MediaTypes, media) || charset != "" &&
-			!strings.EqualFold(charset, "utf-8") {
+		if charset := params["charset"]; err != nil || !slices.Contains(route.MediaTypes, media) ||
+			charset != "" && !strings.EqualFold(charset, "utf-8") {
 			return "", refusal.New(refusal.UnsupportedMediaType, fmt.Sprintf("The Content-Type must be %s, in UTF-8.", route.ExpectedMedia))
 		}
 	}

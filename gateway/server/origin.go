@@ -40,8 +40,8 @@ func (p AllowedOrigins) Check(r *http.Request) *refusal.Error {
 // that needs no credential would take the page for a caller of this machine.
 func (p AllowedOrigins) checkOrigin(r *http.Request) *refusal.Error {
 	origins := r.Header["Origin"]
-	if len(origins) == 0 || len(origins) == 1 &&
-		(slices.Contains(p.Origins, origins[0]) || isLocalConnection(r) && isLoopbackOrigin(origins[0])) {
+	if len(origins) == 0 ||
+		len(origins) == 1 && (slices.Contains(p.Origins, origins[0]) || isLocalConnection(r) && isLoopbackOrigin(origins[0])) {
 		return nil
 	}
 	if p.SameOrigin && len(origins) == 1 && r.Host != "" && (origins[0] == "http://"+r.Host || origins[0] == "https://"+r.Host) {

@@ -35,8 +35,8 @@ func (w *relay) refused() bool { return w.denied || w.stream != nil && w.stream.
 // configured, or if a later part decides on an earlier one.
 func (x *exchange) buffersWhole() bool {
 	rules := &x.Route.Rules
-	return rules.StreamBuffer == upstream.Whole || x.Choice.Required || x.output != nil || x.spec.Ordered &&
-		x.Admission.Hooks().AtTexts() ||
+	return rules.StreamBuffer == upstream.Whole || x.Choice.Required || x.output != nil ||
+		x.spec.Ordered && x.Admission.Hooks().AtTexts() ||
 		!x.CallsAreText() && (rules.NativeProse == upstream.Drop || rules.CallFormat == upstream.AsContent)
 }
 

@@ -107,8 +107,8 @@ func readPlain(from *bufio.Reader, request *http.Request) (*http.Response, error
 	}
 	arrived, _ := from.Peek(from.Buffered())
 	end := bytes.Index(arrived, []byte("\r\n\r\n"))
-	if end < len(plainStatus) || string(arrived[:len(plainStatus)]) != plainStatus || request.Method != http.MethodPost &&
-		request.Method != http.MethodGet {
+	if end < len(plainStatus) || string(arrived[:len(plainStatus)]) != plainStatus ||
+		request.Method != http.MethodPost && request.Method != http.MethodGet {
 		return nil, nil
 	}
 	r := &plainResponse{}

@@ -103,8 +103,8 @@ func (c *curer) dialect(root map[string]any) {
 			_, isList := value.([]any)
 			oldWords = oldWords || name == "additionalItems" || name == "dependencies" || name == "items" && isList
 			newWords = newWords || def.only == draft2020
-			besideRef = besideRef || refers && isKeyword && name != "$ref" && name != "$schema" && def.shape != annotation &&
-				def.shape != definitions
+			besideRef = besideRef ||
+				refers && isKeyword && name != "$ref" && name != "$schema" && def.shape != annotation && def.shape != definitions
 			unevaluated = unevaluated || name == "unevaluatedItems"
 			if id, ok := value.(string); ok && name == "id" && pointer != "" && !strings.HasPrefix(id, "#") {
 				nestedID = true

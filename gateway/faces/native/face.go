@@ -74,8 +74,8 @@ func (f *Face) check(c *gin.Context, a completionRequest) {
 	report := f.options.Executor.Kernel.Check(c.Request.Context(), a.Request)
 	server.SetHeader(c, server.HeaderCallID, report.CallID)
 	if r := report.Refusal; r != nil &&
-		(r.Code == refusal.Unauthenticated || r.Code == refusal.CallerRateLimited || r.Stage == refusal.Identity &&
-			(r.Code == refusal.LimiterUnavailable || r.Code == refusal.Internal)) {
+		(r.Code == refusal.Unauthenticated || r.Code == refusal.CallerRateLimited ||
+			r.Stage == refusal.Identity && (r.Code == refusal.LimiterUnavailable || r.Code == refusal.Internal)) {
 		Refuse(c, r)
 		return
 	}
