@@ -25,8 +25,9 @@ another dialect. Tools that the server no longer has are forgotten. If the confi
 would not load with the result (equal names where dots are not allowed, a condition of the
 policy), nothing is accepted, with exit code 2.
 
-A program starts only to be asked, after its command line was shown and you said yes on a
-terminal, or with --yes: look at it first in a folder that somebody else wrote.
+The server's program is started to be asked, after its command line was shown. On a terminal
+you are asked first, unless --yes; elsewhere nobody asks, so look at servers.yaml first in a
+folder that somebody else wrote.
 
 --dry-run prints a digest of all definitions; --expect accepts only that, so that changes
 after your review are found. The digest at the end accepts the same on other gateways, each
