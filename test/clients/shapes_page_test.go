@@ -57,15 +57,32 @@ func shapesPage(t *testing.T) string {
 
 <!-- Written by make reference from test/clients/shapes/shapes.json. -->
 
-The %d ways of asking that the tests try, by client. %d pass; %d are refused on purpose, with the code
-behind the colon, and with a message that names the setting that permits it or what to send instead.
-`+"`make test-clients`"+` runs the clients; every run of the tests sends the requests that they sent, which are
-in `+"`test/clients/shapes/requests`"+`.
+For authors of applications: the %d ways of asking that the tests try, by client. %d pass; %d are refused on
+purpose, with a message that names what stands behind the code: the setting that permits it, or what to send instead.
 `, len(all), len(all)-refused, refused)
 	for _, c := range shapeClients {
 		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n", c.title, strings.Join(versionsOf(t, c.packages), ", "))
+		refused, outcomes, before := map[string][]string{}, []string(nil), ""
 		for _, s := range byClient[c.name] {
-			fmt.Fprintf(&b, "- %s%s\n", s.Shape, s.Refused.outcome())
+			name := s.Shape
+			if rest, same := strings.CutPrefix(name, "the same"); same {
+				name = before + rest
+			} else {
+				before = name
+			}
+			if s.Refused == nil {
+				fmt.Fprintf(&b, "- %s\n", name)
+				continue
+			}
+			outcome := s.Refused.outcome()
+			if refused[outcome] == nil {
+				outcomes = append(outcomes, outcome)
+			}
+			refused[outcome] = append(refused[outcome], name)
+		}
+		b.WriteString("\nRefused:\n\n")
+		for _, outcome := range outcomes {
+			fmt.Fprintf(&b, "- %s: %s\n", outcome, strings.Join(refused[outcome], "; "))
 		}
 		delete(byClient, c.name)
 	}
@@ -75,15 +92,12 @@ in `+"`test/clients/shapes/requests`"+`.
 	return b.String()
 }
 
-// outcome is the refusal of a shape, and what its message names; nil passes.
+// outcome is the refusal of a shape, and what its message names.
 func (r *refusedShape) outcome() string {
-	switch {
-	case r == nil:
-		return ""
-	case r.Status == 0:
-		return fmt.Sprintf(": `%s` within the stream, `%s`", r.Code, r.Names)
+	if r.Status == 0 {
+		return fmt.Sprintf("within the stream `%s`, `%s`", r.Code, r.Names)
 	}
-	return fmt.Sprintf(": %d `%s`, `%s`", r.Status, r.Code, r.Names)
+	return fmt.Sprintf("%d `%s`, `%s`", r.Status, r.Code, r.Names)
 }
 
 // versionsOf are packages with the versions that the tests install; none are those of the Go client.
