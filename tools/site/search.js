@@ -4,7 +4,7 @@
 const STOP = new Set("a an and are be by can do does for from how i in is it my of on one or the there this to was what when where which who why with".split(" "));
 
 // Pages that name everything come after those that explain it.
-const LATER = /^(CHANGELOG|CONTRIBUTING|docs\/(conformance|failure-behaviour|glossary|benchmarks|design|generated\/))/;
+const LATER = /^(CHANGELOG|CONTRIBUTING|docs\/(concepts|conformance|failure-behaviour|benchmarks|design|generated\/))/;
 
 function stem(word) {
   return word.length > 4 ? word.replace(/(ing|ed|es|s|al)$/, "").replace(/(.)\1$/, "$1") : word.replace(/s$/, "");
