@@ -23,7 +23,7 @@ var shapeClients = []struct {
 	{"go", "openai-go", nil},
 }
 
-// TestShapesPage: docs/generated/shapes.md has every shape with its outcome; make reference writes it.
+// TestShapesPage: docs/generated/shapes.md has every shape that is refused, with its refusal; make reference writes it.
 func TestShapesPage(t *testing.T) {
 	page := shapesPage(t)
 	const file = "../../docs/generated/shapes.md"
@@ -57,12 +57,12 @@ func shapesPage(t *testing.T) string {
 
 <!-- Written by make reference from test/clients/shapes/shapes.json. -->
 
-For authors of applications: the %d ways of asking that the tests try, by client. %d pass; %d are refused on
-purpose, with a message that names what stands behind the code: the setting that permits it, or what to send instead.
+For authors of applications: what is refused of the %d ways of asking that the tests try, by client. %d pass
+(`+"`test/clients/shapes/shapes.json`"+` has them); these %d are refused on purpose, with a message that names what stands
+behind the code: the setting that permits it, or what to send instead.
 `, len(all), len(all)-refused, refused)
 	for _, c := range shapeClients {
-		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n", c.title, strings.Join(versionsOf(t, c.packages), ", "))
-		refused, outcomes, before := map[string][]string{}, []string(nil), ""
+		refused, outcomes, passing, before := map[string][]string{}, []string(nil), 0, ""
 		for _, s := range byClient[c.name] {
 			name := s.Shape
 			if rest, same := strings.CutPrefix(name, "the same"); same {
@@ -71,7 +71,7 @@ purpose, with a message that names what stands behind the code: the setting that
 				before = name
 			}
 			if s.Refused == nil {
-				fmt.Fprintf(&b, "- %s\n", name)
+				passing++
 				continue
 			}
 			outcome := s.Refused.outcome()
@@ -80,7 +80,7 @@ purpose, with a message that names what stands behind the code: the setting that
 			}
 			refused[outcome] = append(refused[outcome], name)
 		}
-		b.WriteString("\nRefused:\n\n")
+		fmt.Fprintf(&b, "\n## %s\n\n%s: %d pass.\n\n", c.title, strings.Join(versionsOf(t, c.packages), ", "), passing)
 		for _, outcome := range outcomes {
 			fmt.Fprintf(&b, "- %s: %s\n", outcome, strings.Join(refused[outcome], "; "))
 		}
