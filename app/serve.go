@@ -29,6 +29,7 @@ import (
 	"github.com/callgate/callgate/gateway/server/framing"
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/cli"
+	"github.com/callgate/callgate/internal/duration"
 	"github.com/callgate/callgate/internal/oserr"
 	"github.com/callgate/callgate/telemetry"
 	"github.com/callgate/callgate/upstream"
@@ -196,7 +197,7 @@ func drain(logger *slog.Logger, front *server.Server, public, admin *http.Server
 	defer cancel()
 	err := public.Shutdown(ctx)
 	if err != nil {
-		err = fmt.Errorf("%d requests had not ended after %s", front.InFlight(), longest)
+		err = fmt.Errorf("%d requests had not ended after %s", front.InFlight(), duration.Spell(longest))
 		cut()
 		settling, cancel := context.WithTimeout(context.Background(), settleTimeout)
 		defer cancel()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/internal/duration"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/policy/lab"
 )
@@ -60,7 +61,7 @@ func (l *loader) addFailures(ctx context.Context, by lab.TestConfig, tests []lab
 	results, err := lab.RunTests(ctx, by, tests, nil)
 	if err != nil {
 		l.report.Add(&document.Fault{File: tests[0].File,
-			Message: fmt.Sprintf("the tests of the policy did not end (%v); expected that they end within %v", err, testsTimeout)})
+			Message: fmt.Sprintf("the tests of the policy did not end (%v); expected that they end within %s", err, duration.Spell(testsTimeout))})
 		return
 	}
 	for _, r := range results {

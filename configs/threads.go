@@ -8,6 +8,7 @@ import (
 
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/configs/toolfile"
+	"github.com/callgate/callgate/internal/duration"
 	"github.com/callgate/callgate/internal/similar"
 	"github.com/callgate/callgate/refusal"
 )
@@ -53,7 +54,7 @@ func (t *Threads) ReadNode(n document.Node, _ string) {
 	}
 	if t.KeepLabels < t.Idle {
 		n.Fail("found keep_labels %s below idle %s; expected at least that, since labels outlive what else is kept",
-			document.SpanText(t.KeepLabels), document.SpanText(t.Idle))
+			duration.Spell(t.KeepLabels), duration.Spell(t.Idle))
 	}
 	for i, label := range t.DefaultLabels {
 		checkLabel(n.At(refusal.Pointer("default_labels", strconv.Itoa(i))), label, t.Labels)

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/callgate/callgate/internal/duration"
 )
 
 // Kind is what a term counts.
@@ -50,7 +52,7 @@ type Term struct {
 	Window time.Duration // how far back it looks; 0: to the beginning of the thread
 }
 
-// String is the term as a condition writes it, without the values of its keys: thread.sum('pay','amount',{'currency'},'24h').
+// String is the term as a condition writes it, without the values of its keys: thread.sum('pay','amount',{'currency'},'1d').
 // Two terms are the same if their texts are. It is printable ASCII.
 func (t Term) String() string {
 	var b strings.Builder
@@ -75,22 +77,10 @@ func (t Term) String() string {
 		b.WriteString("}")
 	}
 	if t.Window > 0 {
-		b.WriteString(",'" + windowText(t.Window) + "'")
+		b.WriteString(",'" + duration.Spell(t.Window) + "'")
 	}
 	b.WriteString(")")
 	return b.String()
-}
-
-// windowText is a duration without units that are zero: 24h, 1h30m.
-func windowText(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
 }
 
 func quote(s string) string {
@@ -136,7 +126,7 @@ func (t Term) validate() error {
 	case !slices.IsSorted(t.Keys) || len(slices.Compact(slices.Clone(t.Keys))) != len(t.Keys):
 		return errors.New("its keys are not in their order, or one is there twice")
 	case t.Window != 0 && (t.Window < MinWindow || t.Window > MaxWindow):
-		return fmt.Errorf("its window is %s, expected %s to %s", windowText(t.Window), windowText(MinWindow), windowText(MaxWindow))
+		return fmt.Errorf("its window is %s, expected %s to %s", duration.Spell(t.Window), duration.Spell(MinWindow), duration.Spell(MaxWindow))
 	case t.Caller && t.Window == 0:
 		return errors.New("a term of the caller has a window")
 	case !t.Caller && t.Kind == Threads:
@@ -188,8 +178,7 @@ func readTerm(text string) (t Term, rest string, ok bool) {
 		if text, rest, ok = unquote(window); !ok {
 			return t, "", false
 		}
-		var err error
-		if t.Window, err = time.ParseDuration(text); err != nil {
+		if t.Window, ok = duration.Read(text); !ok {
 			return t, "", false
 		}
 	}

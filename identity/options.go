@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/callgate/callgate/internal/duration"
 	"github.com/callgate/callgate/internal/netx"
 )
 
@@ -180,7 +181,7 @@ func (o TokenOptions) validateTimes(fault func(option, found, expected string)) 
 		{"startup_timeout", o.StartupTimeout, time.Millisecond, maxStartupTimeout},
 	} {
 		if d.value < d.low || d.value > d.high {
-			fault(d.option, d.value.String(), fmt.Sprintf("%v to %v", d.low, d.high))
+			fault(d.option, duration.Spell(d.value), duration.Spell(d.low)+" to "+duration.Spell(d.high))
 		}
 	}
 }

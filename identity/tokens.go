@@ -13,6 +13,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
+	"github.com/callgate/callgate/internal/duration"
 	"github.com/callgate/callgate/internal/safe"
 )
 
@@ -103,7 +104,7 @@ func (t *TokenVerifier) Ready() error {
 	case set == nil:
 		why = "no keys yet"
 	case t.stale(set):
-		why = fmt.Sprintf("the keys were last confirmed over %v ago", t.opts.StaleIfError)
+		why = fmt.Sprintf("the keys were last confirmed over %s ago", duration.Spell(t.opts.StaleIfError))
 	case len(set.keys) == 0:
 		why = fmt.Sprintf("the issuer has no usable key, and %d that cannot be used", set.unusable)
 	default:

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/internal/ascii"
+	"github.com/callgate/callgate/internal/duration"
 	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/tool"
@@ -146,8 +147,13 @@ func checkOAuth(c *tool.Credential, fail func(string, ...string)) {
 	}
 	checkAddresses(o.Addresses, fail, "addresses")
 	if o.Timeout != 0 && (o.Timeout < minTokenFetch || o.Timeout > maxTokenFetch) {
-		fail(fmt.Sprintf("found %s; expected %s to %s", o.Timeout, minTokenFetch, maxTokenFetch), "timeout")
+		fail(outside(o.Timeout, minTokenFetch, maxTokenFetch), "timeout")
 	}
+}
+
+// outside says that a duration is out of its bounds.
+func outside(d, low, high time.Duration) string {
+	return fmt.Sprintf("found %s; expected %s to %s", duration.Spell(d), duration.Spell(low), duration.Spell(high))
 }
 
 // checkExchange reports the faults of what is said of an exchange alone.
@@ -160,7 +166,7 @@ func checkExchange(o *tool.OAuth, fail func(string, ...string)) {
 		checkEntra(o, fail)
 	}
 	if o.MaxAge != 0 && (o.MaxAge < minExchangedAge || o.MaxAge > maxExchangedAge) {
-		fail(fmt.Sprintf("found %s; expected %s to %s", o.MaxAge, minExchangedAge, maxExchangedAge), "max_age")
+		fail(outside(o.MaxAge, minExchangedAge, maxExchangedAge), "max_age")
 	}
 }
 

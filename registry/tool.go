@@ -175,7 +175,7 @@ func completeRun(r tool.Run, report func(string, ...string)) tool.Run {
 		r.Timeout = defaultTimeout
 	}
 	if r.Timeout < minTimeout || r.Timeout > maxTimeout {
-		report(fmt.Sprintf("found %s; expected %s to %s", r.Timeout, minTimeout, maxTimeout), "run", "timeout")
+		report(outside(r.Timeout, minTimeout, maxTimeout), "run", "timeout")
 	}
 	if r.MaxResultBytes == 0 {
 		r.MaxResultBytes = defaultResultBytes
@@ -232,7 +232,7 @@ func completeRemote(r *tool.Run, remote bool, report func(string, ...string)) {
 		r.MaxAge = defaultMaxAge
 	}
 	if r.MaxAge < minMaxAge || r.MaxAge > maxMaxAge {
-		report(fmt.Sprintf("found %s; expected %s to %s", r.MaxAge, minMaxAge, maxMaxAge), "run", "max_age")
+		report(outside(r.MaxAge, minMaxAge, maxMaxAge), "run", "max_age")
 	}
 }
 

@@ -356,7 +356,7 @@ func TestOptions(t *testing.T) {
 		"sampling_ratio: found -1":                              {CollectorOptions: at(good, 0), SampleRatio: -1},
 		"sampling_ratio: found NaN":                             {CollectorOptions: at(good, 0), SampleRatio: math.NaN()},
 		"timeout: found":                                        {CollectorOptions: at(good, -1)},
-		"timeout: found 2m0s":                                   {CollectorOptions: at(good, 2*time.Minute)},
+		"timeout: found 2m":                                     {CollectorOptions: at(good, 2*time.Minute)},
 		"delay: found":                                          {CollectorOptions: at(good, 0), Delay: -1},
 	} {
 		traces, err := telemetry.NewTraces(o)

@@ -7,6 +7,8 @@ import (
 	"math"
 	"net/url"
 	"time"
+
+	"github.com/callgate/callgate/internal/duration"
 )
 
 // CollectorOptions say where a collector is, and what names this process there. The
@@ -56,7 +58,7 @@ func (o TraceOptions) Validate() error {
 	case math.IsNaN(o.SampleRatio) || o.SampleRatio < 0 || o.SampleRatio > 1:
 		return fmt.Errorf("sampling_ratio: found %v; expected a number from 0 to 1", o.SampleRatio)
 	case o.Delay < 0 || o.Delay > maxTimeout:
-		return fmt.Errorf("delay: found %v; expected at most %v", o.Delay, maxTimeout)
+		return fmt.Errorf("delay: found %s; expected at most %s", duration.Spell(o.Delay), duration.Spell(maxTimeout))
 	}
 	return nil
 }
@@ -73,7 +75,7 @@ func (o CollectorOptions) validate(path string) error {
 		return err
 	}
 	if o.Timeout < 0 || o.Timeout > maxTimeout {
-		return fmt.Errorf("timeout: found %v; expected at most %v", o.Timeout, maxTimeout)
+		return fmt.Errorf("timeout: found %s; expected at most %s", duration.Spell(o.Timeout), duration.Spell(maxTimeout))
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/internal/ascii"
+	"github.com/callgate/callgate/internal/duration"
 	"github.com/callgate/callgate/internal/invalid"
 	"github.com/callgate/callgate/internal/netx"
 )
@@ -144,7 +145,7 @@ func (v *validation) count(n, low, high int, path []string) {
 
 func (v *validation) time(d, high time.Duration, path []string) {
 	if d <= 0 || d > high {
-		v.add(fmt.Sprintf("found %s, expected a time above 0 and at most %s", d, high), path...)
+		v.add(fmt.Sprintf("found %s, expected a time above 0 and at most %s", duration.Spell(d), duration.Spell(high)), path...)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/callgate/callgate/internal/duration"
 	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/internal/outbound"
 	"github.com/callgate/callgate/internal/webhook"
@@ -36,7 +37,7 @@ func (s *Sender) send(t *target, n *store.Notice, state approval.State) (again t
 		case s.sending.Err() != nil:
 			cause = "the gateway is stopping"
 		case ctx.Err() != nil:
-			cause = fmt.Sprintf("the endpoint has not answered within %s", s.timeout)
+			cause = fmt.Sprintf("the endpoint has not answered within %s", duration.Spell(s.timeout))
 		}
 		return s.failed(id, n.Tries, 0, cause)
 	}

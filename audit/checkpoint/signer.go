@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/audit/internal/logfile"
+	"github.com/callgate/callgate/internal/duration"
 	"github.com/callgate/callgate/internal/safe"
 )
 
@@ -132,7 +133,7 @@ func (s *Signer) Overdue() error {
 	if cause == nil {
 		cause = logfile.ErrBlocked
 	}
-	return fmt.Errorf("no head could be signed for more than %v: %w", Grace, cause)
+	return fmt.Errorf("no head could be signed for more than %s: %w", duration.Spell(Grace), cause)
 }
 
 // Finish signs the rest and closes the file.

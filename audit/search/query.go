@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/audit/internal/logfile"
+	"github.com/callgate/callgate/internal/duration"
 )
 
 // Query selects records. An empty member selects all. A value that ends in "*" selects those
@@ -31,19 +31,13 @@ type Query struct {
 	Since, Until time.Time
 }
 
-// ParseTime reads a time as RFC 3339, or as an age: a duration of Go such as 90m or 1h30m, or a
-// number of days such as 2d.
+// ParseTime reads a time as RFC 3339, or as an age, such as 90m or 2d.
 func ParseTime(text string, now time.Time) (time.Time, error) {
 	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
 		return t, nil
 	}
-	age, err := time.ParseDuration(text)
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		var n uint64
-		n, err = strconv.ParseUint(days, 10, 16)
-		age = time.Duration(n) * 24 * time.Hour
-	}
-	if err != nil || age < 0 {
+	age, ok := duration.Read(text)
+	if !ok || age < 0 {
 		return time.Time{}, fmt.Errorf("%q is no time: expected RFC 3339, as 2026-11-22T14:00:00Z, or an age, as 1h or 2d", text)
 	}
 	return now.Add(-age), nil

@@ -16,7 +16,7 @@ const defaultKeptKeys = 7
 
 func newCallbackKeys(e env) *cobra.Command {
 	var config string
-	var lead time.Duration
+	lead := app.KeyLeadTime
 	var keep int
 	c := &cobra.Command{
 		Use:   "callback",
@@ -47,7 +47,7 @@ keep keys for as long as tools may take to answer.`,
 		},
 	}
 	configFlag(c, &config)
-	c.Flags().DurationVar(&lead, "in", app.KeyLeadTime, "the `TIME` until the new key signs, so that every gateway knows it")
+	c.Flags().Var((*durationFlag)(&lead), "in", "the `TIME` until the new key signs, so that every gateway knows it")
 	c.Flags().IntVar(&keep, "keep", defaultKeptKeys, "how many older `KEYS` are kept")
 	return c
 }

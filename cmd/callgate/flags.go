@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/callgate/callgate/internal/duration"
 )
 
 // configFlag adds the flag --config.
@@ -60,5 +63,26 @@ func (d *digestFlag) Set(s string) error {
 		return errors.New("expected 64 hexadecimal digits, as --dry-run prints them")
 	}
 	*d = digestFlag(s)
+	return nil
+}
+
+// durationFlag is a flag that is a duration as configuration writes it.
+type durationFlag time.Duration
+
+func (f *durationFlag) Type() string { return "duration" }
+
+func (f *durationFlag) String() string {
+	if *f == 0 { // no default
+		return ""
+	}
+	return duration.Spell(time.Duration(*f))
+}
+
+func (f *durationFlag) Set(s string) error {
+	d, ok := duration.Read(s)
+	if !ok {
+		return errors.New("expected " + duration.Expected)
+	}
+	*f = durationFlag(d)
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/callgate/callgate/gateway/server"
+	"github.com/callgate/callgate/internal/duration"
 	"github.com/callgate/callgate/internal/oserr"
 	"github.com/callgate/callgate/internal/safe"
 )
@@ -36,7 +37,7 @@ func newHooks(e env) *cobra.Command {
 
 func newAgentHook(e env, agent, title string) *cobra.Command {
 	var address string
-	var timeout time.Duration
+	timeout := 25 * time.Second
 	c := &cobra.Command{
 		Use:   agent,
 		Short: "Judge a call of " + title,
@@ -66,7 +67,7 @@ install ` + agent + `" prints the settings that name this command.`,
 				err = context.Cause(ctx)
 			}
 			if errors.Is(err, context.DeadlineExceeded) {
-				err = fmt.Errorf("there was no answer within %s", timeout)
+				err = fmt.Errorf("there was no answer within %s", duration.Spell(timeout))
 			}
 			if err != nil {
 				return fmt.Errorf("this call was not judged, so it must not run: %w", err)
@@ -78,7 +79,7 @@ install ` + agent + `" prints the settings that name this command.`,
 		},
 	}
 	c.Flags().StringVar(&address, "url", "http://127.0.0.1:8080", "the `URL` of the gateway")
-	c.Flags().DurationVar(&timeout, "timeout", 25*time.Second, "how `LONG` the gateway may take; shorter than the agent waits for its hook")
+	c.Flags().Var((*durationFlag)(&timeout), "timeout", "how `LONG` the gateway may take; shorter than the agent waits for its hook")
 	return c
 }
 

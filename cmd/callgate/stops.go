@@ -13,6 +13,7 @@ import (
 
 	"github.com/callgate/callgate/gateway/faces/admin"
 	"github.com/callgate/callgate/internal/cli"
+	"github.com/callgate/callgate/internal/duration"
 	"github.com/callgate/callgate/store"
 )
 
@@ -53,9 +54,9 @@ within 3 seconds (those that have, obey). 3: the gateway does not answer.`,
 			}
 			if c.Flags().Changed("for") {
 				if span <= 0 {
-					return fmt.Errorf("--for is %s; expected a time, such as 1h or 30m", span)
+					return fmt.Errorf("--for is %s; expected %s", duration.Spell(span), duration.Expected)
 				}
-				body.For = span.String()
+				body.For = duration.Spell(span)
 			}
 			if err := api.open(); err != nil {
 				return err
@@ -71,7 +72,7 @@ within 3 seconds (those that have, obey). 3: the gateway does not answer.`,
 	c.Flags().StringVar(&body.Thread, "thread", "", "calls of this `THREAD` and its descendants")
 	c.Flags().BoolVar(&body.Everything, "everything", false, "all calls, and all requests to models")
 	c.Flags().StringVar(&body.Reason, "reason", "", "why, in `WORDS`, up to 500 characters, for operators only")
-	c.Flags().DurationVar(&span, "for", 0, "end after this `TIME`, such as 1h")
+	c.Flags().Var((*durationFlag)(&span), "for", "end after this `TIME`, such as 1h")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return api.add(c)
 }
@@ -179,7 +180,7 @@ func (a *adminAPI) writeAct(answer *admin.StopAnswer, stopped bool) {
 	}
 	for _, r := range answer.InFlight {
 		fmt.Fprintf(a.Stdout, "  running   %s %s, %s, for %s: it is not ended\n", shownText(r.CallID), shownText(r.Tool),
-			shownText(r.State), time.Duration(r.AgeMillis)*time.Millisecond)
+			shownText(r.State), duration.Words(time.Duration(r.AgeMillis)*time.Millisecond, 2))
 	}
 	for _, p := range answer.Problems {
 		fmt.Fprintf(a.Stdout, "  note      %s\n", shownText(p))

@@ -26,8 +26,8 @@ func TestStopCommands(t *testing.T) {
 		code                int
 		says                []string
 	}{
-		{"stop --agent Analyst --tool github.* --for 90m --reason why", stopDone, `POST /v1/stops Bearer cgk_one {"agent":"Analyst","tool":"github.*","reason":"why","for":"1h30m0s"}`, exitAccepted,
-			[]string{"stop_A: stopped agent Analyst, tool github.*\n", "confirmed by 1 of 1 gateways", `call_A pay\u202e, dispatched, for 1.5s: it is not ended`, "note      A note."}},
+		{"stop --agent Analyst --tool github.* --for 90m --reason why", stopDone, `POST /v1/stops Bearer cgk_one {"agent":"Analyst","tool":"github.*","reason":"why","for":"1h30m"}`, exitAccepted,
+			[]string{"stop_A: stopped agent Analyst, tool github.*\n", "confirmed by 1 of 1 gateways", `call_A pay\u202e, dispatched, for 1 s: it is not ended`, "note      A note."}},
 		{"stop --project acme/alpha --principal bot --thread t --reason why", missing,
 			`POST /v1/stops Bearer cgk_one {"principal":"bot","workspace":"acme","project":"alpha","thread":"t","reason":"why"}`, exitRefused, []string{"confirmed by 1 of 2 gateways", "missing   N2 has not confirmed"}},
 		{"stop --everything --reason why", strings.Replace(stopDone, "all gateways", "this gateway alone", 1), `POST /v1/stops Bearer cgk_one {"everything":true,"reason":"why"}`, exitAccepted, []string{"at this gateway alone"}},

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/callgate/callgate/internal/duration"
 	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/internal/outbound"
 )
@@ -130,7 +131,7 @@ func shownURL(u *url.URL) string {
 func fetchReason(err error) error {
 	var timeout net.Error
 	if errors.As(err, &timeout) && timeout.Timeout() {
-		return fmt.Errorf("no answer within %v", fetchTimeout)
+		return fmt.Errorf("no answer within %s", duration.Spell(fetchTimeout))
 	}
 	if reason := netx.Describe(err); reason != "" {
 		return errors.New(reason)

@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/callgate/callgate/internal/duration"
 	"github.com/callgate/callgate/internal/similar"
 	"github.com/callgate/callgate/refusal"
 )
@@ -286,14 +287,14 @@ func (n Node) Bool(of string, into *bool) {
 	*into = n.Value == "true"
 }
 
-// Duration reads a Go duration such as 250ms or 10s.
+// Duration reads a duration above zero.
 func (n Node) Duration(of string, into *time.Duration) {
-	if n.tell("string", of, func(s *Schema) { s.Pattern, s.Default = DurationPattern, durationDefault(*into) }) {
+	if n.tell("string", of, func(s *Schema) { s.Pattern, s.Default = duration.Positive, durationDefault(*into) }) {
 		return
 	}
-	d, err := time.ParseDuration(n.Value)
-	if !n.IsString() || err != nil || d <= 0 {
-		n.Fail("found %s; expected a duration such as 250ms or 10s: %s", n.Describe(), of)
+	d, ok := duration.Read(n.Value)
+	if !n.IsString() || !ok || d <= 0 {
+		n.Fail("found %s; expected %s: %s", n.Describe(), duration.Expected, of)
 		return
 	}
 	*into = d
@@ -376,10 +377,10 @@ func (n Node) Has(key string) bool {
 
 // durationOrZero reads a duration that may be zero.
 func (n Node) durationOrZero(of string, into *time.Duration) {
-	if n.tell("string", of, func(s *Schema) { s.Pattern, s.Default = anyDuration, durationDefault(*into) }) {
+	if n.tell("string", of, func(s *Schema) { s.Pattern, s.Default = duration.NotNegative, durationDefault(*into) }) {
 		return
 	}
-	if d, err := time.ParseDuration(n.Value); n.IsString() && err == nil && d == 0 {
+	if d, ok := duration.Read(n.Value); n.IsString() && ok && d == 0 {
 		*into = 0
 		return
 	}

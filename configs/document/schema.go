@@ -3,8 +3,9 @@ package document
 import (
 	"encoding/json"
 	"reflect"
-	"strings"
 	"time"
+
+	"github.com/callgate/callgate/internal/duration"
 )
 
 // Schema is a JSON Schema (2020-12) of a configuration file, or of a place in one.
@@ -58,37 +59,12 @@ func anyOf(alternatives []*Schema) *Schema {
 	return &Schema{AnyOf: alternatives}
 }
 
-// The parts of a Go duration, as schemas describe it: a number with a unit, and one that is not
-// zero.
-const (
-	anyPart      = `([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)`
-	positivePart = `([0-9]*[1-9][0-9]*\.?[0-9]*|[0-9]*\.[0-9]*[1-9][0-9]*)(ns|us|µs|μs|ms|s|m|h)`
-)
-
-// DurationPattern is a Go duration above zero, and anyDuration one that may be zero.
-const (
-	DurationPattern = `^\+?(` + anyPart + `)*` + positivePart + `(` + anyPart + `)*$`
-	anyDuration     = `^[+-]?0$|^\+?(` + anyPart + `)+$`
-)
-
 // durationDefault is a default as a schema shows it; none for zero.
 func durationDefault(d time.Duration) any {
 	if d == 0 {
 		return nil
 	}
-	return shortDuration(d)
-}
-
-// shortDuration writes 5m and 24h where Go writes 5m0s and 24h0m0s.
-func shortDuration(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
+	return duration.Spell(d)
 }
 
 // textDefault is a default as a schema shows it; none for an empty text.

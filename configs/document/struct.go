@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/callgate/callgate/internal/duration"
 )
 
 // Reader is a type of values that reads itself, in the place of Fields; of says what the value is.
@@ -160,8 +162,8 @@ var forms = map[string]string{
 }
 
 func spanBound(text string) time.Duration {
-	d, err := parseSpan(text)
-	if err != nil {
+	d, ok := duration.Read(text)
+	if !ok {
 		panic(fmt.Sprintf("configs/document: the tag range has the bound %q", text))
 	}
 	return d

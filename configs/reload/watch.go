@@ -11,6 +11,7 @@ import (
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/internal/duration"
 	"github.com/callgate/callgate/internal/safe"
 )
 
@@ -263,7 +264,7 @@ func (w *Watcher) loadSettled(ctx context.Context) (rested bool, c *configs.Conf
 		}
 		if tries*w.opts.Debounce >= settleTimeout {
 			w.reportFailure(document.Faults{{File: moved,
-				Message: fmt.Sprintf("found changes at every look; expected all files at rest for %v", w.opts.Debounce)}})
+				Message: fmt.Sprintf("found changes at every look; expected all files at rest for %s", duration.Spell(w.opts.Debounce))}})
 		}
 	}
 }

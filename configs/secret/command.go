@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/internal/duration"
 	"github.com/callgate/callgate/internal/program"
 )
 
@@ -40,7 +41,7 @@ func decodeCommand(n document.Node, into *Ref) {
 		return document.Field(key, func(n document.Node) {
 			faults := n.Report.Count()
 			if n.Duration(of, into); n.Report.Count() == faults && (*into < low || *into > high) {
-				n.Fail("found %s; expected %s to %s: %s", *into, low, high, of)
+				n.Fail("found %s; expected %s to %s: %s", duration.Spell(*into), duration.Spell(low), duration.Spell(high), of)
 			}
 		})
 	}

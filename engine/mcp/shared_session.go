@@ -10,6 +10,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/callgate/callgate/internal/duration"
 	"github.com/callgate/callgate/internal/outbound"
 	"github.com/callgate/callgate/internal/refuse"
 	"github.com/callgate/callgate/internal/safe"
@@ -106,7 +107,8 @@ func (l *sharedSession) open(o *pendingOpen, pause time.Duration) {
 	}
 	o.session, o.err = l.connectSafely(ctx)
 	if l.endpoint.target == nil && errors.Is(o.err, context.DeadlineExceeded) {
-		o.err = refuse.Reason(fmt.Sprintf("its program did not answer within %s of its start; if it is still being downloaded, as by npx or uvx at first, give it a longer start_timeout", limit))
+		o.err = refuse.Reason(fmt.Sprintf("its program did not answer within %s of its start; if it is still being downloaded, as by npx or uvx at first, give it a longer start_timeout",
+			duration.Spell(limit)))
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/callgate/callgate/internal/duration"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store/approval"
 )
@@ -66,7 +67,7 @@ func RefuseDenied(reason string) *refusal.Error {
 func RefuseExpired(tool string, within time.Duration) *refusal.Error {
 	return refusal.New(refusal.ApprovalExpired, fmt.Sprintf(
 		"Nobody has said within %s whether %s may run. Nothing was executed, and nobody has decided against it. "+
-			"Say so; it can be sent again when somebody can answer.", within.Round(time.Second), tool))
+			"Say so; it can be sent again when somebody can answer.", duration.Spell(within.Round(time.Second)), tool))
 }
 
 // RefuseEnded is the refusal of a call that cannot run by an approval any more.

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/callgate/callgate/internal/duration"
 	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/internal/refuse"
 	"github.com/callgate/callgate/refusal"
@@ -61,11 +62,11 @@ func connectionRefusal(ctx context.Context, call tool.Call, at string, err error
 			retry: !netx.IsPermanent(err)}
 	case !refuse.Retryable(call.Effect) && ctx.Err() != nil:
 		return &Failure{refusal: refuse.OutcomeUnknown("%s at %s was sent the call and did not answer within %s", call.Tool, at,
-			call.Run.Timeout)}
+			duration.Spell(call.Run.Timeout))}
 	case !refuse.Retryable(call.Effect):
 		return &Failure{refusal: refuse.OutcomeUnknown("%s at %s was sent the call: %s", call.Tool, at, DescribeError(err))}
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return &Failure{refusal: refuse.TimedOut("%s at %s did not answer within %s", call.Tool, at, call.Run.Timeout)}
+		return &Failure{refusal: refuse.TimedOut("%s at %s did not answer within %s", call.Tool, at, duration.Spell(call.Run.Timeout))}
 	case ctx.Err() != nil:
 		return &Failure{refusal: refuse.Unavailable("%s: the call was stopped before there was an answer", call.Tool)}
 	default:

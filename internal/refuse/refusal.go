@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/callgate/callgate/internal/duration"
 	"github.com/callgate/callgate/internal/text"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
@@ -106,7 +107,7 @@ func Internal(what string) *refusal.Error {
 // Stopped refuses a call that ended before it was dispatched.
 func Stopped(ctx context.Context, call tool.Call) *refusal.Error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return TimedOut("%s was not reached within %s", call.Tool, call.Run.Timeout)
+		return TimedOut("%s was not reached within %s", call.Tool, duration.Spell(call.Run.Timeout))
 	}
 	return Unavailable("%s: the call was stopped before it was dispatched", call.Tool)
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 
 	"github.com/callgate/callgate/history"
 	"github.com/callgate/callgate/internal/ascii"
+	"github.com/callgate/callgate/internal/duration"
 	"github.com/callgate/callgate/internal/similar"
 	"github.com/callgate/callgate/parser"
 )
@@ -316,13 +316,8 @@ func (r *pastReader) keys(e celast.Expr, of string) []keyValue {
 
 // parseWindow reads a window; 0 where it is none.
 func parseWindow(s string) time.Duration {
-	units := map[string]time.Duration{"m": time.Minute, "h": time.Hour, "d": 24 * time.Hour}
-	if s == "" || !ascii.AllDigits(s[:len(s)-1]) {
-		return 0
-	}
-	n, err := strconv.Atoi(s[:len(s)-1])
-	window := time.Duration(n) * units[s[len(s)-1:]]
-	if err != nil || n > int(history.MaxWindow/history.MinWindow) || window < history.MinWindow || window > history.MaxWindow {
+	window, ok := duration.Read(s)
+	if !ok || !ascii.AllDigits(s[:len(s)-1]) || window%time.Minute != 0 || window < history.MinWindow || window > history.MaxWindow {
 		return 0
 	}
 	return window

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/callgate/callgate/internal/duration"
 )
 
 // The bounds of a rule.
@@ -73,7 +75,8 @@ func (r *Rule) Validate() error {
 	case r.Approve < 1 || r.Approve > MaxApprove:
 		return fmt.Errorf("approve: found %d, expected 1 to %d", r.Approve, MaxApprove)
 	case r.Within < MinWithin || r.Within > MaxWithin:
-		return fmt.Errorf("within: found %s, expected %s to %s", r.Within, MinWithin, MaxWithin)
+		return fmt.Errorf("within: found %s, expected %s to %s",
+			duration.Spell(r.Within), duration.Spell(MinWithin), duration.Spell(MaxWithin))
 	case len(r.Hint) > MaxHint:
 		return fmt.Errorf("hint: found %d bytes, expected at most %d", len(r.Hint), MaxHint)
 	case r.By != "" && r.By != ByApprovers && r.By != ByCaller:
@@ -86,7 +89,8 @@ func (r *Rule) Validate() error {
 			return fmt.Errorf("remember: found %.20q, expected same, thread or tool", scope)
 		}
 		if most < MinWithin || most > MaxRemember {
-			return fmt.Errorf("remember: found %s, expected %s to %s", most, MinWithin, MaxRemember)
+			return fmt.Errorf("remember: found %s, expected %s to %s",
+				duration.Spell(most), duration.Spell(MinWithin), duration.Spell(MaxRemember))
 		}
 	}
 	return nil

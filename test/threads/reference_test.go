@@ -30,11 +30,8 @@ type term struct {
 	windowLength time.Duration
 }
 
-// String is the term as the log has it: without the values of its keys, and without days.
-func (t term) String() string {
-	t.window = strings.Replace(t.window, "7d", "168h", 1)
-	return t.text("{'" + t.key + "'}")
-}
+// String is the term as the log has it: without the values of its keys.
+func (t term) String() string { return t.text("{'" + t.key + "'}") }
 
 func (t term) text(keys string) string {
 	if t.member == "labels" {

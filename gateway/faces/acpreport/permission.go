@@ -7,6 +7,7 @@ import (
 
 	"github.com/callgate/callgate/gateway/approvals"
 	"github.com/callgate/callgate/internal/acp/wire"
+	"github.com/callgate/callgate/internal/duration"
 	"github.com/callgate/callgate/wrapper"
 )
 
@@ -23,7 +24,7 @@ func Options(q approvals.Question) wire.List[wire.PermissionOption] {
 	options := wire.List[wire.PermissionOption]{{OptionID: "allow", Name: "Allow once", Kind: wire.AllowOnce}}
 	if d := rememberFor(q); d > 0 {
 		options = append(options, wire.PermissionOption{
-			OptionID: "allow-for", Name: fmt.Sprintf("Allow for %s, with these arguments", spell(d)), Kind: wire.AllowAlways,
+			OptionID: "allow-for", Name: fmt.Sprintf("Allow for %s, with these arguments", duration.Words(d, 2)), Kind: wire.AllowAlways,
 		})
 	}
 	return append(options,
@@ -77,15 +78,4 @@ func Waiting(q approvals.Question, page string) []wire.ToolContent {
 
 func rememberFor(q approvals.Question) time.Duration {
 	return min(q.Remember, maxRemember).Truncate(time.Second)
-}
-
-// spell writes a time as a user reads it.
-func spell(d time.Duration) string {
-	switch {
-	case d%time.Hour == 0:
-		return fmt.Sprintf("%d h", d/time.Hour)
-	case d%time.Minute == 0:
-		return fmt.Sprintf("%d min", d/time.Minute)
-	}
-	return fmt.Sprintf("%d s", d/time.Second)
 }

@@ -170,7 +170,7 @@ func question(remember time.Duration) approvals.Question {
 // TestACP48Options: a yes that stands is offered only where the rules let it, with its time.
 func TestACP48Options(t *testing.T) {
 	for remember, always := range map[time.Duration]string{
-		0: "", 500 * time.Millisecond: "", 90 * time.Second: "for 90 s,", 15 * time.Minute: "for 15 min,", 8 * time.Hour: "for 1 h,",
+		0: "", 500 * time.Millisecond: "", 90 * time.Second: "for 1 min 30 s,", 15 * time.Minute: "for 15 min,", 8 * time.Hour: "for 1 h,",
 	} {
 		options := report.Options(question(remember))
 		kinds := []wire.OptionKind{wire.AllowOnce, wire.AllowAlways, wire.RejectOnce, wire.RejectAlways}

@@ -14,6 +14,7 @@ import (
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/approvals"
 	"github.com/callgate/callgate/identity"
+	"github.com/callgate/callgate/internal/duration"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/store/approval"
@@ -244,9 +245,9 @@ func (s *Approvals) vote(r *Request) (any, error) {
 	}
 	b := approvals.Ballot{Yes: body.Vote == "yes", Digest: body.Digest, Reason: body.Reason}
 	if m := body.Remember; m != nil {
-		span, err := time.ParseDuration(m.For)
-		if err != nil {
-			return nil, bad("The member remember.for must be a duration, such as 2h.")
+		span, ok := duration.Read(m.For)
+		if !ok {
+			return nil, bad("The member remember.for must be " + duration.Expected + ".")
 		}
 		b.Remember = approval.Remember{Scope: approval.Scope(m.Scope), For: span}
 	}
@@ -363,7 +364,7 @@ func mayRemember(a *approval.Approval, decides []string, rules approval.Rules, e
 			most = min(most, time.Until(ends).Truncate(time.Second))
 		}
 		if a.MayRemember(approval.Vote{Yes: true, Rules: decides, Remember: approval.Remember{Scope: scope, For: most}}, rules) == nil {
-			list = append(list, RememberBody{string(scope), most.String()})
+			list = append(list, RememberBody{string(scope), duration.Spell(most)})
 		}
 	}
 	return list

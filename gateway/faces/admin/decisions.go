@@ -11,6 +11,7 @@ import (
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway/trace"
+	"github.com/callgate/callgate/internal/duration"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/refusal"
@@ -152,7 +153,7 @@ func (r *Request) since(now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	if d, err := time.ParseDuration(text); err == nil && d > 0 {
+	if d, ok := duration.Read(text); ok && d > 0 {
 		return now.Add(-d), nil
 	}
 	at, err := time.Parse(time.RFC3339, text)

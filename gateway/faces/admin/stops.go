@@ -8,6 +8,7 @@ import (
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/stops"
+	"github.com/callgate/callgate/internal/duration"
 	"github.com/callgate/callgate/store"
 )
 
@@ -96,9 +97,9 @@ func (s *Stops) stop(r *Request) (any, error) {
 			"Name what is to be stopped (principal, agent, workspace, project, tool, thread), or say \"everything\": true, and not both.")
 	}
 	if body.For != "" {
-		span, err := time.ParseDuration(body.For)
-		if err != nil || span <= 0 {
-			return nil, bad("The member for must be a duration, such as 1h or 30m.")
+		span, ok := duration.Read(body.For)
+		if !ok || span <= 0 {
+			return nil, bad("The member for must be " + duration.Expected + ".")
 		}
 		stop.Until = time.Now().Add(span).UTC().Truncate(time.Millisecond)
 	}

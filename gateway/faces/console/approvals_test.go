@@ -76,7 +76,7 @@ func TestApprovalPages(t *testing.T) {
 	id := f.ask(t, gateway.Request{Credential: "bot"}, `{"amount":1.50,"pin":"canary"}`)
 	path := "/console/approvals/" + id
 	shown := f.see(t, "ada", id)
-	if len(shown.Needs) != 1 || shown.Needs[0] != (admin.NeedView{Rule: "refunds", People: 1}) || !slices.Equal(shown.MayRemember, []admin.RememberBody{{Scope: "same", For: "2h0m0s"}}) {
+	if len(shown.Needs) != 1 || shown.Needs[0] != (admin.NeedView{Rule: "refunds", People: 1}) || !slices.Equal(shown.MayRemember, []admin.RememberBody{{Scope: "same", For: "2h"}}) {
 		t.Errorf("the API shows %+v", shown)
 	}
 	const approve = `value="yes"`

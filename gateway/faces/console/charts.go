@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/gateway/faces/admin"
+	"github.com/callgate/callgate/internal/duration"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -115,7 +116,7 @@ func chartsOf(a *admin.Activity) []chart {
 	}
 	number := func(n int64) string { return fmt.Sprint(n) }
 	sum := func(n int) string { return fmt.Sprint(n) }
-	each := "per " + strings.TrimPrefix(span(time.Duration(a.Seconds)*time.Second), "1 ")
+	each := "per " + strings.TrimPrefix(duration.Words(time.Duration(a.Seconds)*time.Second, 1), "1 ")
 	charts := []chart{drawn("Calls "+each, a, []series{
 		{legend{"plain", wordText, sum(a.Total.Text)}, values(func(i *admin.Interval) int64 { return int64(i.Text) })},
 		{legend{"ok", wordAllowed, sum(a.Total.Allowed)}, values(func(i *admin.Interval) int64 { return int64(i.Allowed) })},

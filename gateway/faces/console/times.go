@@ -1,8 +1,9 @@
 package console
 
 import (
-	"fmt"
 	"time"
+
+	"github.com/callgate/callgate/internal/duration"
 )
 
 // ago says how long before now a time is, or how long after. static/live.js says it again as time goes on, in
@@ -14,30 +15,16 @@ func ago(t, now time.Time) string {
 	case d < time.Second:
 		return "just now"
 	default:
-		return span(d) + " ago"
+		return duration.Words(d, 1) + " ago"
 	}
 }
 
-// span is a length of time in its largest unit.
-func span(d time.Duration) string {
-	const day = 24 * time.Hour
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%d s", d/time.Second)
-	case d < time.Hour:
-		return fmt.Sprintf("%d min", d/time.Minute)
-	case d < 2*day:
-		return fmt.Sprintf("%d h", d/time.Hour)
-	}
-	return fmt.Sprintf("%d days", d/day)
-}
-
-// left is a length of time as span says it, with the minutes of its hours.
+// left is the length of a time to come: where it is of hours, with their minutes.
 func left(d time.Duration) string {
-	if minutes := d % time.Hour / time.Minute; d >= time.Hour && d < 48*time.Hour && minutes > 0 {
-		return fmt.Sprintf("%s %d min", span(d), minutes)
+	if d >= time.Hour && d < 48*time.Hour {
+		return duration.Words(d.Truncate(time.Minute), 2)
 	}
-	return span(d)
+	return duration.Words(d, 1)
 }
 
 // clock is the time of day, with its date unless that is today's.

@@ -15,6 +15,7 @@ import (
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/gateway/elicitation"
+	"github.com/callgate/callgate/internal/duration"
 	"github.com/callgate/callgate/internal/mcp/wire"
 	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
@@ -209,16 +210,7 @@ func decisions(q approvals.Question) []string {
 }
 
 // allowFor is a yes that stands, as a user reads it.
-func allowFor(q approvals.Question) string {
-	switch d := rememberFor(q); {
-	case d%time.Hour == 0:
-		return fmt.Sprintf("allow for %d h", d/time.Hour)
-	case d%time.Minute == 0:
-		return fmt.Sprintf("allow for %d min", d/time.Minute)
-	default:
-		return fmt.Sprintf("allow for %d s", d/time.Second)
-	}
-}
+func allowFor(q approvals.Question) string { return "allow for " + duration.Words(rememberFor(q), 2) }
 
 func rememberFor(q approvals.Question) time.Duration {
 	return min(q.Remember, maxRemember).Truncate(time.Second)

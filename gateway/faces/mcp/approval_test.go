@@ -209,7 +209,7 @@ func TestApprovalDecisions(t *testing.T) {
 	}{
 		"once":                 {"mine", decides("allow once"), "", 1, "approval", 1},
 		"for a time":           {"mine", decides("allow for 1 h"), "", 1, "", 2},
-		"for a shorter time":   {"soon", decides("allow for 90 s"), "", 1, "", 2},
+		"for a shorter time":   {"soon", decides("allow for 1 min 30 s"), "", 1, "", 2},
 		"for no time":          {"once", decides("allow for 1 h"), "invalid_value /inputResponses/approval/content/decision", 0, "approval", 0},
 		"denied":               {"mine", decides("deny"), "approval_denied", 0, "approval", 0},
 		"declined":             {"mine", `{"approval":{"action":"decline"}}`, "approval_denied", 0, "approval", 0},
