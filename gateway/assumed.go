@@ -43,11 +43,11 @@ func (a *Assumed) Size() (n int64) {
 
 // assumed is the past that the conditions of the call saw, for a candidate; nil: there is none, or the call uses no threads.
 func (c *Call) assumed() *Assumed {
-	if c.past == nil || c.config.Beside == nil {
+	if c.inPast == nil || c.config.Beside == nil {
 		return nil
 	}
-	kept := c.judgement.past.kept
-	if decided := c.judgement.past.decided; !decided.Now.IsZero() {
+	kept := c.past.kept
+	if decided := c.past.decided; !decided.Now.IsZero() {
 		kept = decided
 	}
 	kept, before := c.before(kept)
@@ -155,7 +155,7 @@ func (k *Kernel) CheckAfter(ctx context.Context, request Request, assumed *Assum
 	d.judgement.past = &past{kept: assumed.past, secret: assumed.secret}
 	report = d.check(ctx, judge)
 	report.Thread = ""
-	p := d.calls[0].past
+	p := d.calls[0].inPast
 	return report, p == nil || !p.lacks
 }
 

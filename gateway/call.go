@@ -24,7 +24,7 @@ import (
 // configuration, which the inputs of one request share. A call is one of these inputs, with
 // the findings of the checks. Package gateway/calls handles a call that has passed them.
 
-// judgement is the state that the inputs of one request share. But for asks, it does not change
+// judgement is the state that the inputs of one request share. But for askedFor and past, it does not change
 // once its caller is known.
 type judgement struct {
 	kernel *Kernel
@@ -43,7 +43,7 @@ type judgement struct {
 	paid      bool             // its calls were charged when they were judged before
 	checked   bool             // no call is made: nothing is counted
 	scope     scope            // of nothing where nothing is judged
-	asks      map[string]*Call // by their digests, its calls for which people are asked
+	askedFor  map[string]*Call // by the digests of what people would approve, its calls that need them
 	past      *past            // nil: none of its calls uses threads
 	request   Request          // without its inputs
 }
@@ -78,13 +78,13 @@ type Call struct {
 	key        string
 	usesRepeat approval.Repeat
 	// rows are the policy rows that decided, as file:line; of a decision that holds for every
-	// call of the tool, which settled says, they are found once they are recorded.
-	rows    []string
-	settled bool
-	outlook policy.Outlook // of a call that is foreseen
-	project *policy.Project
-	lease   ratelimit.Lease
-	past    *inPast // nil: it uses no threads
+	// call of the tool, which unconditional says, they are found once they are recorded.
+	rows          []string
+	unconditional bool
+	outlook       policy.Outlook // of a call that is foreseen
+	project       *policy.Project
+	lease         ratelimit.Lease
+	inPast        *inPast // nil: it uses no threads
 
 	answersSHA256 string             // the digest of its request state and answers
 	unanswered    *elicit.Unanswered // the questions of its tool that it does not answer

@@ -38,18 +38,18 @@ func checkApproval(ctx context.Context, c *Call) error {
 	switch {
 	case err != nil:
 		return err
-	case c.judgement.asks[digest] != nil && c.judgement.asks[digest] != c && !byGrants:
-		if first := c.judgement.asks[digest]; first.refused != nil { // nobody is asked for it, either
+	case c.askedFor[digest] != nil && c.askedFor[digest] != c && !byGrants:
+		if first := c.askedFor[digest]; first.refused != nil { // nobody is asked for it, either
 			first.refused = consent.RefuseTwice(c.WrittenName())
 		}
 		return consent.RefuseTwice(c.WrittenName())
 	case v.Denied != nil:
 		return consent.RefuseDenied(v.Denied.Ended.Reason)
 	}
-	if c.judgement.asks == nil {
-		c.judgement.asks = map[string]*Call{}
+	if c.askedFor == nil {
+		c.askedFor = map[string]*Call{}
 	}
-	c.judgement.asks[digest] = c
+	c.askedFor[digest] = c
 	if !v.Passes || len(v.Using) == 0 {
 		c.asks = v.Asks
 		if c.unaskable = c.kernel.deps.NoApprovers && slices.ContainsFunc(v.Missing, c.needsApprovers); c.unaskable {

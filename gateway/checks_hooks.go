@@ -23,7 +23,7 @@ func hasCallHooks(c *Call) bool {
 // it has the ones that the model wrote.
 func checkHooks(ctx context.Context, c *Call) error {
 	by := c.hooksBy()
-	by.Label = func([]string) bool { return c.past != nil }
+	by.Label = func([]string) bool { return c.inPast != nil }
 	o := by.Run(ctx, hook.Call, c.parsed.Arguments)
 	c.callHooks = slices.Concat(o.Redacted, o.Labelled)
 	if o.Denied != nil {
@@ -31,8 +31,8 @@ func checkHooks(ctx context.Context, c *Call) error {
 		return hooks.RefuseArguments(o.Denied)
 	}
 	defer func() {
-		if c.past != nil { // what was redacted is counted anew
-			c.past.own.Labels = hook.AddLabels(c.past.own.Labels, o.Labels...)
+		if c.inPast != nil { // what was redacted is counted anew
+			c.inPast.own.Labels = hook.AddLabels(c.inPast.own.Labels, o.Labels...)
 		}
 	}()
 	if len(o.Redacted) == 0 {

@@ -15,7 +15,7 @@ func checkReach(_ context.Context, c *Call) error {
 		return err
 	}
 	if reach == policy.Never {
-		c.settled = true
+		c.unconditional = true
 		return refuse.Denied(c.WrittenName())
 	}
 	if c.kernel.quarantined(c.tool.Name()) || c.redefinedSince() {
@@ -31,11 +31,11 @@ func checkPermission(ctx context.Context, c *Call) error {
 		return err
 	}
 	if reach, err := c.reachOf(c.tool); err != nil || reach == policy.Always {
-		c.settled = err == nil
+		c.unconditional = err == nil
 		return err
 	}
 	decision, err := c.permit(ctx, c.arguments())
-	if p := c.judgement.past; c.past != nil && p.old && (err != nil || !decision.Allowed || len(decision.Asks) > 0) {
+	if p := c.past; c.inPast != nil && p.old && (err != nil || !decision.Allowed || len(decision.Asks) > 0) {
 		if err := p.readLatest(ctx, c.kernel, c); err != nil {
 			return err
 		}
@@ -75,19 +75,19 @@ func (c *Call) permit(ctx context.Context, arguments map[string]any) (policy.Dec
 	if c.checked || c.rejudged {
 		permit = c.config.Policy.Permit
 	}
-	if c.past == nil {
+	if c.inPast == nil {
 		return permit(ctx, r)
 	}
-	r.Past = c.view(c.judgement.past.kept)
+	r.Past = c.view(c.past.kept)
 	d, err := permit(ctx, r)
-	c.past.saw, c.past.lacks = r.Past.Saw(), r.Past.Lacks()
+	c.inPast.saw, c.inPast.lacks = r.Past.Saw(), r.Past.Lacks()
 	return d, err
 }
 
 // decidingRows are the policy rows that decided, as file:line; none where no row matched, or the
 // policy was not asked.
 func (c *Call) decidingRows(ctx context.Context) []string {
-	if c.settled {
+	if c.unconditional {
 		// The arguments do not matter. A policy that cannot say it again has decided all the same.
 		decision, _ := c.permit(ctx, nil)
 		return decision.Rows

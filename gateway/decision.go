@@ -46,7 +46,7 @@ func (d *Decision) Release() {
 	refused := d.firstRefused() != nil
 	for _, c := range d.calls {
 		c.lease.Release()
-		if c.past != nil && !d.approved.Load() && (!c.recorded || !refused) { // else its outcome is still to be recorded
+		if c.inPast != nil && !d.approved.Load() && (!c.recorded || !refused) { // else its outcome is still to be recorded
 			c.undo(nil)
 		}
 	}
@@ -89,7 +89,7 @@ func (d *Decision) check(ctx context.Context, checks []check) Report {
 		d.run(ctx, checks, true)
 	}
 	report := d.report().Reports[0]
-	if d.calls[0].past != nil {
+	if d.calls[0].inPast != nil {
 		report.Thread = "empty"
 	}
 	report.Stages, report.Rows = d.calls[0].times.Report(report.Refusal), d.calls[0].decidingRows(ctx)
@@ -113,7 +113,7 @@ func (d *Decision) report() *Decision {
 				agent = ""
 			}
 			o.Judged(string(r.Verdict), refused, agent, tool)
-			if p := c.past; p != nil && p.deniedBy != "" && refused != nil && refused.Code == refusal.PermissionDenied {
+			if p := c.inPast; p != nil && p.deniedBy != "" && refused != nil && refused.Code == refusal.PermissionDenied {
 				o.ThreadRefused(p.deniedBy)
 			}
 			for _, t := range c.times.Stages() {

@@ -169,10 +169,10 @@ func (c *judgement) keys() store.ThreadKeys {
 
 // storedLedger is the ledger as the store has to keep it: of a call that uses threads.
 func (c *Call) storedLedger() string {
-	if c.past == nil {
+	if c.inPast == nil {
 		return ""
 	}
-	return c.judgement.past.of.Thread
+	return c.past.of.Thread
 }
 
 // readPast reads, for a call that uses threads, what its thread and its caller have done: once for all calls of the
@@ -191,12 +191,12 @@ func (c *Call) readPast(ctx context.Context) error {
 			return cmp.Or(err, error(refuse.ThreadRequired(c.WrittenName())))
 		}
 	}
-	p := c.judgement.past
+	p := c.past
 	if p == nil {
 		if p, err = c.newPast(ctx, of); err != nil {
 			return err
 		}
-		c.judgement.past = p
+		c.past = p
 	}
 	if p.kept.Thread != nil && p.kept.Thread.Closed {
 		if err := p.readLatest(ctx, c.kernel, c); err != nil {
@@ -206,11 +206,11 @@ func (c *Call) readPast(ctx context.Context) error {
 			return refuse.ThreadClosed()
 		}
 	}
-	if c.past == nil {
-		if c.past = &p.first; p.calls == nil {
+	if c.inPast == nil {
+		if c.inPast = &p.first; p.calls == nil {
 			p.calls = p.firstCall[:0]
 		} else {
-			c.past = &inPast{}
+			c.inPast = &inPast{}
 		}
 		p.calls = append(p.calls, c)
 	} else {
@@ -250,7 +250,7 @@ func (p *past) readLatest(ctx context.Context, k *Kernel, but *Call) error {
 	}
 	p.reread = true
 	for _, other := range p.calls {
-		if other != but && !other.settled && other.permitAgain(ctx, p.kept) != nil {
+		if other != but && !other.unconditional && other.permitAgain(ctx, p.kept) != nil {
 			p.stale = true // it is refused at the reservation
 		}
 	}
@@ -260,25 +260,25 @@ func (p *past) readLatest(ctx context.Context, k *Kernel, but *Call) error {
 // mayBeOld reports whether a call was permitted by a past that others may have changed since, and hooks are to come: one that denies
 // would say so in the place of the policy, and is not to see a call that the policy denies.
 func mayBeOld(c *Call) bool {
-	return c.past != nil && !c.settled && (c.judgement.past.old || c.judgement.past.reread) && (hasCallHooks(c) || hasTextHooks(c))
+	return c.inPast != nil && !c.unconditional && (c.past.old || c.past.reread) && (hasCallHooks(c) || hasTextHooks(c))
 }
 
 // checkLatest is what the policy says of the call by the past as it is now.
 func checkLatest(ctx context.Context, c *Call) error {
-	p := c.judgement.past
+	p := c.past
 	if err := p.readLatest(ctx, c.kernel, c); err != nil {
 		return err
 	}
 	err := c.permitAgain(ctx, p.kept)
-	if c.past.asksAnew { // they are asked behind the hooks
-		c.past.asksAnew, err = false, nil
+	if c.inPast.asksAnew { // they are asked behind the hooks
+		c.inPast.asksAnew, err = false, nil
 	}
 	return err
 }
 
 // count finds what the call adds at a time.
 func (c *Call) count(now time.Time) (err error) {
-	a, own := c.config.asked, &c.past.own
+	a, own := c.config.asked, &c.inPast.own
 	*own = history.Adds{At: now}
 	adds := a.terms.Adds
 	switch {
@@ -295,7 +295,7 @@ func (c *Call) count(now time.Time) (err error) {
 		}
 	}
 	if c.answers == nil {
-		if c.config.threadLimits() != nil && c.judgement.past.of.Thread != "" {
+		if c.config.threadLimits() != nil && c.past.of.Thread != "" {
 			if own.Equal, err = c.equalDigest(); err != nil {
 				return err
 			}
@@ -305,7 +305,7 @@ func (c *Call) count(now time.Time) (err error) {
 	if a.labels != nil {
 		own.Labels = a.labels.of(c.tool, c.arguments)
 	}
-	if c.judgement.past.of.Thread == "" && !c.checked { // a candidate alone asks for its thread
+	if c.past.of.Thread == "" && !c.checked { // a candidate alone asks for its thread
 		*own = own.OfCaller()
 	}
 	return nil
@@ -376,7 +376,7 @@ func withPlainNumbers(v any) (plain any, changed bool) {
 
 // keySecret is that of the digests by which the past is kept.
 func (c *Call) keySecret() *history.Secret {
-	if p := c.judgement.past; p != nil && p.secret != nil {
+	if p := c.past; p != nil && p.secret != nil {
 		return p.secret
 	}
 	return c.kernel.deps.Secret()
@@ -384,20 +384,20 @@ func (c *Call) keySecret() *history.Secret {
 
 // view is the past as the conditions of the call may ask it, of what is kept; nil: the call uses no threads.
 func (c *Call) view(kept history.Past) *history.View {
-	if c.past == nil {
+	if c.inPast == nil {
 		return nil
 	}
 	kept, before := c.before(kept)
-	return history.NewView(c.config.asked.terms, c.keySecret(), kept, before, c.past.own)
+	return history.NewView(c.config.asked.terms, c.keySecret(), kept, before, c.inPast.own)
 }
 
 // before is what is kept, with the labels that the conversation has brought, and what the calls of the answer before this one add.
 func (c *Call) before(kept history.Past) (_ history.Past, before []history.Adds) {
-	for _, other := range c.judgement.past.calls {
+	for _, other := range c.past.calls {
 		if other == c {
 			break
 		}
-		before = append(before, other.past.own)
+		before = append(before, other.inPast.own)
 	}
 	if brought := c.missing(kept.Thread); kept.Thread != nil && len(brought) > 0 {
 		kept.Thread = kept.Thread.Apply(history.Adds{At: kept.Now, Labels: brought}, false)
@@ -420,17 +420,17 @@ func (c *judgement) missing(thread *history.State) (labels []string) {
 }
 
 // reserves reports whether what the call adds has to be kept.
-func reserves(c *Call) bool { return c.past != nil }
+func reserves(c *Call) bool { return c.inPast != nil }
 
 // reserve is the last step of the stage permission, behind every other that may refuse: what the calls of the answer add is
 // kept, all or none. Where the past has moved since their conditions were evaluated, or hooks have redacted
 // arguments, these are evaluated again.
 func reserve(ctx context.Context, c *Call) error {
-	if p := c.judgement.past; !p.settled {
+	if p := c.past; !p.settled {
 		p.settled = true
 		p.reserve(ctx)
 	}
-	return c.past.refused
+	return c.inPast.refused
 }
 
 // maxAskedAnew bounds how often people are looked for who have approved what is asked only now.
@@ -446,34 +446,34 @@ func (p *past) reserve(ctx context.Context) {
 		reserved, err := askLedger(ctx, first.kernel, func(l Ledger) ([]store.Reserved, error) {
 			return l.Reserve(ctx, p.of, func(kept history.Past) ([]history.Adds, error) { return p.decide(ctx, kept) })
 		})
-		refused := slices.ContainsFunc(p.calls, func(c *Call) bool { return c.past.refused != nil })
+		refused := slices.ContainsFunc(p.calls, func(c *Call) bool { return c.inPast.refused != nil })
 		p.old = p.old && err != nil && !refused
 		asks := p.asksAnew()
 		switch {
 		case asks != nil:
-			if asks.past.refused = refusal.From(refusal.Approval,
-				guarded(ctx, check{stage: refusal.Approval, run: checkApproval}, asks)); asks.past.refused != nil {
+			if asks.inPast.refused = refusal.From(refusal.Approval,
+				guarded(ctx, check{stage: refusal.Approval, run: checkApproval}, asks)); asks.inPast.refused != nil {
 				return
 			}
 		case err != nil:
 			if !refused {
-				first.past.refused = err
+				first.inPast.refused = err
 			}
 			return
 		default:
 			for i, c := range p.calls {
-				c.past.reserved = reserved[i]
+				c.inPast.reserved = reserved[i]
 			}
 			return
 		}
 	}
-	first.past.refused = refuse.ThreadsUnavailable(errors.New("people are asked by other rules each time"))
+	first.inPast.refused = refuse.ThreadsUnavailable(errors.New("people are asked by other rules each time"))
 }
 
 // asksAnew returns a call of which people are asked by a rule by which they were not when it was judged first.
 func (p *past) asksAnew() *Call {
 	for _, c := range p.calls {
-		if c.past.asksAnew {
+		if c.inPast.asksAnew {
 			return c
 		}
 	}
@@ -487,7 +487,7 @@ func (p *past) decide(ctx context.Context, kept history.Past) ([]history.Adds, e
 		!kept.Keeping.Equal(p.kept.Keeping)
 	p.decided = kept
 	for _, c := range p.calls {
-		c.past.refused, c.past.asksAnew, c.past.own.At = nil, false, kept.Now
+		c.inPast.refused, c.inPast.asksAnew, c.inPast.own.At = nil, false, kept.Now
 		if c.kernel.config.Load().asked != c.config.asked {
 			return nil, refuse.ThreadsUnavailable(errors.New("another configuration has taken effect meanwhile"))
 		}
@@ -501,15 +501,15 @@ func (p *past) decide(ctx context.Context, kept history.Past) ([]history.Adds, e
 		if kept.Thread != nil && kept.Thread.Closed {
 			return nil, refuse.ThreadClosed()
 		}
-		if moved && !c.settled {
+		if moved && !c.unconditional {
 			if o := c.kernel.deps.Observer; o != nil && !p.moved {
 				p.moved = true
 				o.ThreadMoved()
 			}
-			c.past.refused = c.permitAgain(ctx, kept)
-			refused = cmp.Or(refused, c.past.refused)
+			c.inPast.refused = c.permitAgain(ctx, kept)
+			refused = cmp.Or(refused, c.inPast.refused)
 		}
-		adds[i] = c.past.own
+		adds[i] = c.inPast.own
 	}
 	if refused != nil {
 		return nil, refused
@@ -537,19 +537,19 @@ func (p *past) bound(kept history.Past, adds []history.Adds) error {
 			continue // it answers the questions of its tool, and was counted before
 		}
 		if calls++; limits.Calls > 0 && calls > int64(limits.Calls) {
-			c.past.refused = refuse.ThreadCalls(limits.Calls)
-			return c.past.refused
+			c.inPast.refused = refuse.ThreadCalls(limits.Calls)
+			return c.inPast.refused
 		}
-		if c.past.refused = c.loops(limits.Equal, kept, adds[:i]); c.past.refused != nil {
-			return c.past.refused
+		if c.inPast.refused = c.loops(limits.Equal, kept, adds[:i]); c.inPast.refused != nil {
+			return c.inPast.refused
 		}
 	}
 	begins := slices.IndexFunc(adds, func(a history.Adds) bool { return a.Changes(false) })
 	if begins < 0 {
 		return nil
 	}
-	p.calls[begins].past.refused = p.calls[begins].beginThread(kept, &adds[begins])
-	return p.calls[begins].past.refused
+	p.calls[begins].inPast.refused = p.calls[begins].beginThread(kept, &adds[begins])
+	return p.calls[begins].inPast.refused
 }
 
 // beginThread counts a thread of which nothing is kept yet, or refuses it.
@@ -575,9 +575,9 @@ func (c *Call) loops(limits *ratelimit.Equal, kept history.Past, before []histor
 	if bounds == (ratelimit.EqualCalls{}) {
 		return nil
 	}
-	made, same := kept.Thread.Equals(c.past.own.Equal, kept.Now.Add(-limits.Within))
+	made, same := kept.Thread.Equals(c.inPast.own.Equal, kept.Now.Add(-limits.Within))
 	for i := range before {
-		if before[i].Equal == c.past.own.Equal {
+		if before[i].Equal == c.inPast.own.Equal {
 			made++
 		}
 	}
@@ -605,14 +605,14 @@ func (c *Call) permitAgain(ctx context.Context, kept history.Past) error {
 	if err != nil {
 		return err
 	}
-	c.rows, c.past.saw = d.Rows, r.Past.Saw()
+	c.rows, c.inPast.saw = d.Rows, r.Past.Saw()
 	if !d.Allowed {
 		return c.denied(&d)
 	}
 	before := c.decision.Asks
 	c.decision = d
 	if slices.ContainsFunc(d.Asks, func(rule string) bool { return !slices.Contains(before, rule) }) {
-		c.past.asksAnew = true
+		c.inPast.asksAnew = true
 		return consent.RefuseUnapproved(c.WrittenName())
 	}
 	return nil
@@ -630,8 +630,8 @@ func (c *Call) denied(d *policy.Decision) error {
 		}
 	}
 	by := func(reason string) {
-		if c.past != nil {
-			c.past.deniedBy = reason
+		if c.inPast != nil {
+			c.inPast.deniedBy = reason
 		}
 	}
 	switch {
@@ -656,10 +656,10 @@ func (c *Call) denied(d *policy.Decision) error {
 // labelledBy is the tool that the labels of the thread come from, as the model knows it; empty where several can have added them,
 // and of a tool that labels may refuse as well: the model would try that next.
 func (c *Call) labelledBy() string {
-	if c.past == nil {
+	if c.inPast == nil {
 		return ""
 	}
-	for _, saw := range c.past.saw {
+	for _, saw := range c.inPast.saw {
 		if labels, ok := strings.CutPrefix(saw, "thread.labels="); ok && labels != "" {
 			tool := c.config.asked.labels.adder(strings.Split(labels, ","))
 			if tool == "" {
@@ -677,8 +677,8 @@ func (c *Call) labelledBy() string {
 // ledgerKeys are the keys of the call, also of one that was restored.
 func (c *Call) ledgerKeys() store.ThreadKeys {
 	switch {
-	case c.stored == nil && c.judgement.past != nil:
-		return c.judgement.past.of
+	case c.stored == nil && c.past != nil:
+		return c.past.of
 	case c.stored == nil:
 		return c.keys()
 	}
@@ -689,8 +689,8 @@ func (c *Call) ledgerKeys() store.ThreadKeys {
 
 // recordPast adds to the record of a decision what its call adds, and what its conditions saw.
 func (c *Call) recordPast(ctx context.Context, r *audit.Record) error {
-	if p := c.past; p != nil {
-		all := c.judgement.past
+	if p := c.inPast; p != nil {
+		all := c.past
 		if len(p.saw) == 0 || all.readLatest(ctx, c.kernel, nil) == nil {
 			r.Saw = p.saw
 		}
@@ -743,7 +743,7 @@ func (c *Call) keepBrought(ctx context.Context, r *audit.Record) error {
 // undo takes away what the call has added, since it is not run, and says so in a record; nil: there is none. What cannot be
 // undone goes on counting.
 func (c *Call) undo(r *audit.Record) {
-	p := c.past
+	p := c.inPast
 	if p == nil || p.undone || p.reserved.Turn == 0 && p.reserved.Caller == 0 {
 		return
 	}
@@ -752,7 +752,7 @@ func (c *Call) undo(r *audit.Record) {
 	defer cancel()
 	adds := p.own // the labels that the conversation has brought stay, and so does the thread that is begun
 	adds.At = p.reserved.Adds.At
-	of := c.judgement.past.of
+	of := c.past.of
 	undone, err := askLedger(ctx, c.kernel, func(l Ledger) (store.Reserved, error) { return l.Release(ctx, of, adds) })
 	if err == nil && r != nil && (undone.Turn > 0 || undone.Caller > 0) {
 		r.Ledger, r.Turn, r.CallerTurn, r.Undo = of.Thread, undone.Turn, undone.Caller, adds.Texts()
