@@ -53,10 +53,9 @@ type judgement struct {
 type Call struct {
 	*judgement
 	id      string // the call id
-	digests journal.Digests
+	digests digests
 	input   Input
 	stream  *parser.Stream // of a completion that came in pieces
-	digest  string         // its SHA-256 in hex, once something has needed it
 	started time.Time      // when its judgement began
 	trace   *trace.Trace   // its span; nil where it is not traced
 
@@ -64,8 +63,6 @@ type Call struct {
 	reread  *parser.Result // of stream, where the completion was judged before
 	tool    *registry.Entry
 	decoded map[string]any // of parsed, once something has needed them decoded
-
-	argumentsSHA256 string // of parsed, likewise
 	// decision is what the policy says of the call; the zero value where it is not permitted,
 	// and where every call of the tool is without anybody being asked.
 	decision policy.Decision
@@ -86,9 +83,8 @@ type Call struct {
 	lease         ratelimit.Lease
 	inPast        *inPast // nil: it uses no threads
 
-	answersSHA256 string             // the digest of its request state and answers
-	unanswered    *elicit.Unanswered // the questions of its tool that it does not answer
-	answers       *elicit.Answers    // passed to its tool beside the arguments
+	unanswered *elicit.Unanswered // the questions of its tool that it does not answer
+	answers    *elicit.Answers    // passed to its tool beside the arguments
 
 	texts  *hook.Texts    // the hooks that see the text; nil where there are none, or it is no text
 	hooked bool           // they have seen it
@@ -107,6 +103,14 @@ type Call struct {
 	refused  *refusal.Error
 
 	running deadline.Context // room for that of its tool's run
+}
+
+// digests are those of a call, in hex, each once something has needed it.
+type digests struct {
+	journal.Digests
+	input     string // the completion, or the arguments of a native call, with its request state and answers
+	arguments string
+	answers   string // its request state and answers
 }
 
 // open starts a decision: it pins the configuration, and identifies the caller unless that

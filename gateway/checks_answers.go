@@ -91,10 +91,10 @@ func (c *Call) allowedQuestions() []string {
 
 // answersDigest is the digest of the call's request state and answers.
 func (c *Call) answersDigest() string {
-	if c.answersSHA256 == "" {
-		c.answersSHA256 = c.input.Dialogue.AnswersDigest()
+	if c.digests.answers == "" {
+		c.digests.answers = c.input.Dialogue.AnswersDigest()
 	}
-	return c.answersSHA256
+	return c.digests.answers
 }
 
 // mayBringAnswers reports whether a call may carry answers for its tool. They are not

@@ -166,26 +166,26 @@ func (c *Call) record(event audit.Event) audit.Record {
 // inputDigest hashes the completion, or the arguments of a native call, together with the
 // call's request state and answers.
 func (c *Call) inputDigest() string {
-	if c.digest != "" {
-		return c.digest
+	if c.digests.input != "" {
+		return c.digests.input
 	}
 	input := c.input.Completion
 	if n := c.input.Native; n != nil {
 		input = n.Arguments
 	}
-	c.digest = c.digests.Of(input)
+	c.digests.input = c.digests.Of(input)
 	if answers := c.answersDigest(); answers != "" {
-		c.digest = journal.Digest(fmt.Appendf(nil, "%s %s", c.digest, answers))
+		c.digests.input = journal.Digest(fmt.Appendf(nil, "%s %s", c.digests.input, answers))
 	}
-	return c.digest
+	return c.digests.input
 }
 
 // argumentsDigest hashes the arguments; it is empty where they were not read.
 func (c *Call) argumentsDigest() string {
-	if c.argumentsSHA256 == "" && c.parsed.Arguments != nil {
-		c.argumentsSHA256 = c.digests.Of(c.parsed.Arguments)
+	if c.digests.arguments == "" && c.parsed.Arguments != nil {
+		c.digests.arguments = c.digests.Of(c.parsed.Arguments)
 	}
-	return c.argumentsSHA256
+	return c.digests.arguments
 }
 
 // content is what the record of the call may have of it.

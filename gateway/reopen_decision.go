@@ -32,7 +32,7 @@ func (d *Decision) Reopen(ctx context.Context) Opened {
 			if was.unredacted != nil {
 				read.Arguments = was.unredacted
 			}
-			c.stream, c.reread, c.digest = was.stream, &read, was.digest
+			c.stream, c.reread, c.digests.input = was.stream, &read, was.digests.input
 			if c.texts, c.hooked, c.pieces = was.texts, was.hooked, was.pieces; c.hooked {
 				c.callHooks, c.withheld = was.callHooks, was.withheld
 			}

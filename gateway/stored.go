@@ -81,7 +81,7 @@ func (o Door) Restore(stored store.Call) *Call {
 			subject: Subject{Agent: task.Agent, Workspace: stored.Scope.Workspace, Project: stored.Scope.Project},
 			request: Request{ID: task.RequestID, CallerAddress: task.Caller, TraceID: task.Trace, Thread: task.Thread},
 		},
-		id: stored.ID, digest: task.Input, started: stored.Opened, stored: &stored,
+		id: stored.ID, digests: digests{input: task.Input}, started: stored.Opened, stored: &stored,
 		parsed: parser.Result{Kind: parser.Call, Name: task.Tool, HasName: true, Arguments: task.Arguments},
 	}
 	if tool, ok := config.Tools.LookupVersion(task.Tool, task.Version); ok && tool.Effect() == task.Effect {

@@ -70,7 +70,7 @@ func (s *Stream) Close(ctx context.Context, truncated bool, calls ...Input) *Dec
 	}
 	s.closed = true
 	c := d.calls[0]
-	c.input.Truncated, c.digest = truncated, hex.EncodeToString(s.sum.Sum(nil))
+	c.input.Truncated, c.digests.input = truncated, hex.EncodeToString(s.sum.Sum(nil))
 	times := c.times
 	if c.input.TextOnly && !s.began && len(calls) > 0 {
 		d.calls = nil
