@@ -55,14 +55,11 @@ type Call struct {
 	id      string // the call id
 	digests digests
 	input   Input
-	stream  *parser.Stream // of a completion that came in pieces
-	started time.Time      // when its judgement began
-	trace   *trace.Trace   // its span; nil where it is not traced
+	started time.Time    // when its judgement began
+	trace   *trace.Trace // its span; nil where it is not traced
 
-	parsed  parser.Result
-	reread  *parser.Result // of stream, where the completion was judged before
-	tool    *registry.Entry
-	decoded map[string]any // of parsed, once something has needed them decoded
+	parsed parsed
+	tool   *registry.Entry
 	// decision is what the policy says of the call; the zero value where it is not permitted,
 	// and where every call of the tool is without anybody being asked.
 	decision policy.Decision
@@ -111,6 +108,14 @@ type digests struct {
 	input     string // the completion, or the arguments of a native call, with its request state and answers
 	arguments string
 	answers   string // its request state and answers
+}
+
+// parsed is what the stage parse finds, and what it reads beside the input.
+type parsed struct {
+	parser.Result
+	stream  *parser.Stream // of a completion that came in pieces
+	reread  *parser.Result // of stream, where the completion was judged before
+	decoded map[string]any // the arguments, once something has needed them decoded
 }
 
 // open starts a decision: it pins the configuration, and identifies the caller unless that
@@ -186,10 +191,10 @@ func (c *Call) Started() time.Time { return c.started }
 
 // arguments decodes the arguments, once: most calls pass every check without that.
 func (c *Call) arguments() map[string]any {
-	if c.decoded == nil {
-		c.decoded = parser.DecodeObject(c.parsed.Arguments)
+	if c.parsed.decoded == nil {
+		c.parsed.decoded = parser.DecodeObject(c.parsed.Arguments)
 	}
-	return c.decoded
+	return c.parsed.decoded
 }
 
 // Dialogue is with the caller; it may be nil.

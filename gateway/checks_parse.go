@@ -10,17 +10,17 @@ import (
 // object of the call language, or refused.
 func readInput(_ context.Context, c *Call) error {
 	switch n := c.input.Native; {
-	case c.reread != nil:
-		c.parsed = *c.reread
-	case c.stream != nil:
-		c.parsed = c.stream.Close(c.input.Truncated)
+	case c.parsed.reread != nil:
+		c.parsed.Result = *c.parsed.reread
+	case c.parsed.stream != nil:
+		c.parsed.Result = c.parsed.stream.Close(c.input.Truncated)
 	case n != nil:
-		c.parsed = parser.ParseArguments(n.Arguments, c.input.Truncated, c.output())
+		c.parsed.Result = parser.ParseArguments(n.Arguments, c.input.Truncated, c.output())
 		c.parsed.Name, c.parsed.HasName, c.parsed.NameOffset = n.Name, true, -1
 	case c.input.Output != nil:
-		c.parsed = parser.ParseStructured(c.input.Completion, c.input.Truncated, c.input.Partial, c.output())
+		c.parsed.Result = parser.ParseStructured(c.input.Completion, c.input.Truncated, c.input.Partial, c.output())
 	default:
-		c.parsed = parser.Parse(c.input.Completion, c.input.Truncated, c.output())
+		c.parsed.Result = parser.Parse(c.input.Completion, c.input.Truncated, c.output())
 	}
 	if refused := c.refusedByConstraints(); refused != nil {
 		return refused

@@ -48,7 +48,7 @@ func checkText(ctx context.Context, c *Call) error {
 	if len(c.callHooks) > 0 {
 		c.pieces = left
 	}
-	if c.pieces != nil || c.stream != nil { // of a stream they held some
+	if c.pieces != nil || c.parsed.stream != nil { // of a stream they held some
 		c.parsed.Text = window.Join(left)
 	}
 	if c.pieces != nil && isStructured(c) && !c.isStillOutput() {

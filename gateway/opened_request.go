@@ -53,7 +53,7 @@ func (o Opened) refused() bool {
 func (o Opened) ReadTool(ctx context.Context) {
 	c := o.decision.calls[0]
 	if guarded(ctx, check{stage: refusal.Parse, run: readInput}, c) != nil || c.parsed.Kind != parser.Call {
-		c.parsed = parser.Result{}
+		c.parsed.Result = parser.Result{}
 	}
 }
 

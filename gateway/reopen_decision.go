@@ -27,12 +27,12 @@ func (d *Decision) Reopen(ctx context.Context) Opened {
 	again := before.kernel.open(request, d.mode, admission)
 	again.judgement.paid = true
 	for i, c := range again.calls {
-		if was := d.calls[i]; was.stream != nil {
-			read := was.parsed
+		if was := d.calls[i]; was.parsed.stream != nil {
+			read := was.parsed.Result
 			if was.unredacted != nil {
 				read.Arguments = was.unredacted
 			}
-			c.stream, c.reread, c.digests.input = was.stream, &read, was.digests.input
+			c.parsed.stream, c.parsed.reread, c.digests.input = was.parsed.stream, &read, was.digests.input
 			if c.texts, c.hooked, c.pieces = was.texts, was.hooked, was.pieces; c.hooked {
 				c.callHooks, c.withheld = was.callHooks, was.withheld
 			}

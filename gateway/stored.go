@@ -82,7 +82,7 @@ func (o Door) Restore(stored store.Call) *Call {
 			request: Request{ID: task.RequestID, CallerAddress: task.Caller, TraceID: task.Trace, Thread: task.Thread},
 		},
 		id: stored.ID, digests: digests{input: task.Input}, started: stored.Opened, stored: &stored,
-		parsed: parser.Result{Kind: parser.Call, Name: task.Tool, HasName: true, Arguments: task.Arguments},
+		parsed: parsed{Result: parser.Result{Kind: parser.Call, Name: task.Tool, HasName: true, Arguments: task.Arguments}},
 	}
 	if tool, ok := config.Tools.LookupVersion(task.Tool, task.Version); ok && tool.Effect() == task.Effect {
 		c.tool = tool

@@ -33,14 +33,14 @@ func (k *Kernel) stream(ctx context.Context, request Request, mode Mode, admissi
 	request.Inputs = []Input{{TextOnly: textOnly}}
 	d := k.open(request, mode, admission)
 	c := d.calls[0]
-	c.stream = parser.NewStream(c.output())
+	c.parsed.stream = parser.NewStream(c.output())
 	if d.run(ctx, identify, false) {
 		d.recordRest(ctx)
 		d.report()
 		return nil, c.refused
 	}
 	c.beginText()
-	return &Stream{decision: d, parser: c.stream, sum: sha256.New()}, nil
+	return &Stream{decision: d, parser: c.parsed.stream, sum: sha256.New()}, nil
 }
 
 // Write takes the next piece and returns the text that is released by it.
