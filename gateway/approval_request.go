@@ -21,23 +21,23 @@ func (c *Call) NewApproval() (approval.Approval, audit.Record, error) {
 	}
 	asks := c.asks
 	if len(asks) == 0 {
-		asks = c.decision.Asks
+		asks = c.permission.decision.Asks
 	}
 	a, err := approval.Open(approval.Approval{
-		ID: c.id, Call: call, Rules: asks, Rows: consent.ShownRows(c.decision.Rows), Config: c.config.Digest, Ledger: c.storedLedger(),
+		ID: c.id, Call: call, Rules: asks, Rows: consent.ShownRows(c.permission.decision.Rows), Config: c.config.Digest, Ledger: c.storedLedger(),
 		Repeat: c.repeat(),
 	}, c.config.Approvals, c.kernel.deps.Now())
 	if err != nil {
 		return approval.Approval{}, audit.Record{}, err
 	}
 	r := c.record(audit.Approval)
-	r.Code, r.Approvals, r.Rules, r.Rows, r.Until = audit.Requested, []string{a.Digest}, c.countedRules(asks), c.decision.Rows, a.Until
+	r.Code, r.Approvals, r.Rules, r.Rows, r.Until = audit.Requested, []string{a.Digest}, c.countedRules(asks), c.permission.decision.Rows, a.Until
 	return a, r, nil
 }
 
 // approvalRules are the rules by which the call must be approved, each with the number of people
 // who must say yes.
-func (c *Call) approvalRules() []string { return c.countedRules(c.decision.Asks) }
+func (c *Call) approvalRules() []string { return c.countedRules(c.permission.decision.Asks) }
 
 // countedRules are rules, each with the number of people who must say yes.
 func (c *Call) countedRules(names []string) []string {

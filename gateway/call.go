@@ -60,9 +60,6 @@ type Call struct {
 
 	parsed parsed
 	tool   *registry.Entry
-	// decision is what the policy says of the call; the zero value where it is not permitted,
-	// and where every call of the tool is without anybody being asked.
-	decision policy.Decision
 	// unaskable says that it needs people whom nobody can ask.
 	unaskable bool
 	using     []string // the approvals and grants by which people allow it
@@ -71,14 +68,10 @@ type Call struct {
 	// key is its idempotency key, and usesRepeat that of the approval by which it passes.
 	key        string
 	usesRepeat approval.Repeat
-	// rows are the policy rows that decided, as file:line; of a decision that holds for every
-	// call of the tool, which unconditional says, they are found once they are recorded.
-	rows          []string
-	unconditional bool
-	outlook       policy.Outlook // of a call that is foreseen
-	project       *policy.Project
-	lease         ratelimit.Lease
-	inPast        *inPast // nil: it uses no threads
+	permission permission
+	project    *policy.Project
+	lease      ratelimit.Lease
+	inPast     *inPast // nil: it uses no threads
 
 	unanswered *elicit.Unanswered // the questions of its tool that it does not answer
 	answers    *elicit.Answers    // passed to its tool beside the arguments
@@ -91,7 +84,6 @@ type Call struct {
 	callHooks  []string       // that denied, redacted or labelled the arguments
 	results    *hooks.Results // at what its tool says; nil where none are, or nothing was said
 	withheld   bool           // its arguments have what hooks deny: they are written nowhere
-	rejudged   bool           // its redacted arguments are judged: the policy has counted the call
 
 	passed   PassedCall  // shown by its report
 	recorded bool        // its decision is in the journal
@@ -116,6 +108,19 @@ type parsed struct {
 	stream  *parser.Stream // of a completion that came in pieces
 	reread  *parser.Result // of stream, where the completion was judged before
 	decoded map[string]any // the arguments, once something has needed them decoded
+}
+
+// permission is what the stage permission finds.
+type permission struct {
+	// decision is what the policy says of the call; the zero value where it is not permitted,
+	// and where every call of the tool is without anybody being asked.
+	decision policy.Decision
+	// rows are the policy rows that decided, as file:line; of a decision that holds for every
+	// call of the tool, which unconditional says, they are found once they are recorded.
+	rows          []string
+	unconditional bool
+	rejudged      bool           // the policy is asked once more, and does not count the call again
+	outlook       policy.Outlook // of a call that is foreseen
 }
 
 // open starts a decision: it pins the configuration, and identifies the caller unless that
@@ -228,7 +233,7 @@ func (c *Call) report(refused bool) Report {
 			Agent: c.subject.Agent, Workspace: c.subject.Workspace, Project: c.subject.Project,
 		}
 		r.Call = &c.passed
-		r.Approval = c.decision.Asks
+		r.Approval = c.permission.decision.Asks
 	}
 	return r
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // asksForApproval reports whether a row of the policy asks people first.
-func asksForApproval(c *Call) bool { return len(c.decision.Asks) > 0 }
+func asksForApproval(c *Call) bool { return len(c.permission.decision.Asks) > 0 }
 
 // checkApproval is the stage approval: a call for which the policy asks people is refused
 // until they have approved it. It notes by which approvals and grants they have; those are
@@ -29,7 +29,7 @@ func checkApproval(ctx context.Context, c *Call) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, StoreWait)
 	defer cancel()
-	q := consent.Question{Call: call, Tool: c.WrittenName(), Asks: c.decision.Asks, Rules: c.config.Approvals, People: c.config.people()}
+	q := consent.Question{Call: call, Tool: c.WrittenName(), Asks: c.permission.decision.Asks, Rules: c.config.Approvals, People: c.config.people()}
 	if err := c.checkNamed(ctx, &q, named); err != nil || !asksForApproval(c) {
 		return err
 	}

@@ -43,7 +43,8 @@ func checkHooks(ctx context.Context, c *Call) error {
 			"The hook %s of this gateway removes a part of these arguments, which cannot be done in a call that the application runs. Send the call again without it.", o.Redacted[0]))
 	}
 	c.unredacted = c.parsed.Arguments
-	c.parsed.Arguments, c.parsed.decoded, c.digests.arguments, c.decision, c.rows = o.Value, nil, "", policy.Decision{}, nil
+	c.parsed.Arguments, c.parsed.decoded, c.digests.arguments = o.Value, nil, ""
+	c.permission.decision, c.permission.rows = policy.Decision{}, nil
 	if refused := c.rejudge(ctx); refused != nil {
 		return refusal.New(refusal.HookDenied, fmt.Sprintf(
 			"The hook %s of this gateway removes a part of these arguments, and what is left is refused (%s). Send the call again without what must not be in it.",
@@ -54,7 +55,7 @@ func checkHooks(ctx context.Context, c *Call) error {
 
 // rejudge takes the redacted arguments through each check that reads arguments.
 func (c *Call) rejudge(ctx context.Context) *refusal.Error {
-	c.rejudged = true // the policy has counted the call
+	c.permission.rejudged = true // the policy has counted the call
 	for _, check := range c.kernel.onArguments {
 		if err := guarded(ctx, check, c); err != nil {
 			return refusal.From(check.stage, err)

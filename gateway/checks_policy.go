@@ -15,7 +15,7 @@ func checkReach(_ context.Context, c *Call) error {
 		return err
 	}
 	if reach == policy.Never {
-		c.unconditional = true
+		c.permission.unconditional = true
 		return refuse.Denied(c.WrittenName())
 	}
 	if c.kernel.quarantined(c.tool.Name()) || c.redefinedSince() {
@@ -31,7 +31,7 @@ func checkPermission(ctx context.Context, c *Call) error {
 		return err
 	}
 	if reach, err := c.reachOf(c.tool); err != nil || reach == policy.Always {
-		c.unconditional = err == nil
+		c.permission.unconditional = err == nil
 		return err
 	}
 	decision, err := c.permit(ctx, c.arguments())
@@ -39,15 +39,15 @@ func checkPermission(ctx context.Context, c *Call) error {
 		if err := p.readLatest(ctx, c.kernel, c); err != nil {
 			return err
 		}
-		c.rejudged = true
+		c.permission.rejudged = true
 		decision, err = c.permit(ctx, c.arguments())
 	}
 	if err != nil {
 		return err
 	}
-	c.rows = decision.Rows
+	c.permission.rows = decision.Rows
 	if decision.Allowed {
-		c.decision = decision
+		c.permission.decision = decision
 		return nil
 	}
 	return c.denied(&decision)
@@ -56,8 +56,8 @@ func checkPermission(ctx context.Context, c *Call) error {
 // foreseePermission is checkPermission for a call whose arguments nobody has. What depends on them
 // passes: the outlook says so.
 func foreseePermission(ctx context.Context, c *Call) (err error) {
-	c.outlook, c.rows, err = c.config.Policy.Foresee(ctx, c.policyRequest(nil))
-	if err == nil && c.outlook == policy.WillDeny {
+	c.permission.outlook, c.permission.rows, err = c.config.Policy.Foresee(ctx, c.policyRequest(nil))
+	if err == nil && c.permission.outlook == policy.WillDeny {
 		return refuse.Denied(c.WrittenName())
 	}
 	return err
@@ -72,7 +72,7 @@ func (c *Call) policyRequest(arguments map[string]any) policy.Request {
 func (c *Call) permit(ctx context.Context, arguments map[string]any) (policy.Decision, error) {
 	r := c.policyRequest(arguments)
 	permit := c.config.Policy.PermitCounted
-	if c.checked || c.rejudged {
+	if c.checked || c.permission.rejudged {
 		permit = c.config.Policy.Permit
 	}
 	if c.inPast == nil {
@@ -87,10 +87,10 @@ func (c *Call) permit(ctx context.Context, arguments map[string]any) (policy.Dec
 // decidingRows are the policy rows that decided, as file:line; none where no row matched, or the
 // policy was not asked.
 func (c *Call) decidingRows(ctx context.Context) []string {
-	if c.unconditional {
+	if c.permission.unconditional {
 		// The arguments do not matter. A policy that cannot say it again has decided all the same.
 		decision, _ := c.permit(ctx, nil)
 		return decision.Rows
 	}
-	return c.rows
+	return c.permission.rows
 }

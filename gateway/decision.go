@@ -73,7 +73,7 @@ func (k *Kernel) Foresee(ctx context.Context, request Request) (Report, policy.O
 	if refused := report.Refusal; refused != nil && refused.Code == refusal.Internal {
 		return report, policy.Depends, refused
 	}
-	return report, d.calls[0].outlook, ctx.Err()
+	return report, d.calls[0].permission.outlook, ctx.Err()
 }
 
 // check is Check by a configuration.

@@ -250,7 +250,7 @@ func (p *past) readLatest(ctx context.Context, k *Kernel, but *Call) error {
 	}
 	p.reread = true
 	for _, other := range p.calls {
-		if other != but && !other.unconditional && other.permitAgain(ctx, p.kept) != nil {
+		if other != but && !other.permission.unconditional && other.permitAgain(ctx, p.kept) != nil {
 			p.stale = true // it is refused at the reservation
 		}
 	}
@@ -260,7 +260,7 @@ func (p *past) readLatest(ctx context.Context, k *Kernel, but *Call) error {
 // mayBeOld reports whether a call was permitted by a past that others may have changed since, and hooks are to come: one that denies
 // would say so in the place of the policy, and is not to see a call that the policy denies.
 func mayBeOld(c *Call) bool {
-	return c.inPast != nil && !c.unconditional && (c.past.old || c.past.reread) && (hasCallHooks(c) || hasTextHooks(c))
+	return c.inPast != nil && !c.permission.unconditional && (c.past.old || c.past.reread) && (hasCallHooks(c) || hasTextHooks(c))
 }
 
 // checkLatest is what the policy says of the call by the past as it is now.
@@ -501,7 +501,7 @@ func (p *past) decide(ctx context.Context, kept history.Past) ([]history.Adds, e
 		if kept.Thread != nil && kept.Thread.Closed {
 			return nil, refuse.ThreadClosed()
 		}
-		if moved && !c.unconditional {
+		if moved && !c.permission.unconditional {
 			if o := c.kernel.deps.Observer; o != nil && !p.moved {
 				p.moved = true
 				o.ThreadMoved()
@@ -605,12 +605,12 @@ func (c *Call) permitAgain(ctx context.Context, kept history.Past) error {
 	if err != nil {
 		return err
 	}
-	c.rows, c.inPast.saw = d.Rows, r.Past.Saw()
+	c.permission.rows, c.inPast.saw = d.Rows, r.Past.Saw()
 	if !d.Allowed {
 		return c.denied(&d)
 	}
-	before := c.decision.Asks
-	c.decision = d
+	before := c.permission.decision.Asks
+	c.permission.decision = d
 	if slices.ContainsFunc(d.Asks, func(rule string) bool { return !slices.Contains(before, rule) }) {
 		c.inPast.asksAnew = true
 		return consent.RefuseUnapproved(c.WrittenName())

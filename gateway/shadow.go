@@ -39,7 +39,7 @@ func (d *Decision) show() {
 		if !c.recorded || !c.parsed.HasName || c.tool != nil && c.tool.Index() < 0 {
 			continue
 		}
-		s := ShadowJudgement{CallID: c.id, Subject: c.subject, Tool: c.parsed.Name, Arguments: c.parsed.Arguments, Asks: c.decision.Asks,
+		s := ShadowJudgement{CallID: c.id, Subject: c.subject, Tool: c.parsed.Name, Arguments: c.parsed.Arguments, Asks: c.permission.decision.Asks,
 			Refusal: c.refused, Digest: c.config.Digest, Past: c.assumed()}
 		if n := c.input.Native; n != nil {
 			s.Version = n.Version
