@@ -19,7 +19,7 @@ func (c *Call) NewApproval() (approval.Approval, audit.Record, error) {
 	if err != nil {
 		return approval.Approval{}, audit.Record{}, err
 	}
-	asks := c.asks
+	asks := c.approvals.askRules
 	if len(asks) == 0 {
 		asks = c.permission.decision.Asks
 	}
@@ -53,7 +53,7 @@ func (c *Call) countedRules(names []string) []string {
 
 // Using are the approvals and grants by which people allow the call. They are used up where
 // it is dispatched or handed over.
-func (c *Call) Using() []string { return c.using }
+func (c *Call) Using() []string { return c.approvals.using }
 
 // SetKey notes the idempotency key of the call. If the call has to ask people, the one that runs by
 // their approval takes the key (see Repeated).
@@ -72,7 +72,7 @@ func (c *Call) repeat() approval.Repeat {
 // that the request which asked gets its outcome when it comes again; ok is false where there is
 // none, and for one that is handed over, which has no outcome here.
 func (c *Call) Repeated() (call store.Call, ok bool) {
-	again := c.usesRepeat
+	again := c.approvals.usesRepeat
 	if again.Key == "" && c.admission != nil {
 		again = c.admission.repeat
 	}
@@ -124,7 +124,7 @@ func (d *Decision) Asking() []*Call {
 	for i, c := range d.calls {
 		switch {
 		case c.refused == nil:
-		case c.unaskable || c.refused.Code != refusal.ApprovalRequired || c.kernel.deps.Consents == nil ||
+		case c.approvals.unaskable || c.refused.Code != refusal.ApprovalRequired || c.kernel.deps.Consents == nil ||
 			len(c.parsed.Arguments) > approval.MaxArguments:
 			return nil
 		default:

@@ -32,7 +32,7 @@ func (o Door) Approve(d *Decision, mode Mode) ([]Approved, *refusal.Error) {
 		return nil, refusal.At(refusal.Execute, refusal.Internal,
 			refuse.NothingDone).WithCause(fmt.Errorf("a decision of the mode %q in the mode %q", d.mode, mode))
 	}
-	if slices.ContainsFunc(d.calls, func(c *Call) bool { return asksForApproval(c) && len(c.using) == 0 }) {
+	if slices.ContainsFunc(d.calls, func(c *Call) bool { return asksForApproval(c) && len(c.approvals.using) == 0 }) {
 		return nil, refusal.At(refusal.Execute, refusal.Internal,
 			refuse.NothingDone).WithCause(errors.New("a call that people have not approved"))
 	}

@@ -58,16 +58,10 @@ type Call struct {
 	started time.Time    // when its judgement began
 	trace   *trace.Trace // its span; nil where it is not traced
 
-	parsed parsed
-	tool   *registry.Entry
-	// unaskable says that it needs people whom nobody can ask.
-	unaskable bool
-	using     []string // the approvals and grants by which people allow it
-	asks      []string // the rules by which people are asked, where they are
-	spends    []string // approvals that its run answers, and that it does not need
-	// key is its idempotency key, and usesRepeat that of the approval by which it passes.
-	key        string
-	usesRepeat approval.Repeat
+	parsed     parsed
+	tool       *registry.Entry
+	key        string // its idempotency key
+	approvals  approvals
 	permission permission
 	project    *policy.Project
 	lease      ratelimit.Lease
@@ -121,6 +115,15 @@ type permission struct {
 	unconditional bool
 	rejudged      bool           // the policy is asked once more, and does not count the call again
 	outlook       policy.Outlook // of a call that is foreseen
+}
+
+// approvals is what people say of a call, or are asked.
+type approvals struct {
+	using      []string        // the approvals and grants by which people allow it
+	spends     []string        // approvals that its run answers, and that it does not need
+	usesRepeat approval.Repeat // the idempotency key of the approval by which it passes
+	askRules   []string        // the rules by which people are asked, where they are
+	unaskable  bool            // it needs people whom nobody can ask
 }
 
 // open starts a decision: it pins the configuration, and identifies the caller unless that

@@ -51,13 +51,13 @@ func checkApproval(ctx context.Context, c *Call) error {
 	}
 	c.askedFor[digest] = c
 	if !v.Passes || len(v.Using) == 0 {
-		c.asks = v.Asks
-		if c.unaskable = c.kernel.deps.NoApprovers && slices.ContainsFunc(v.Missing, c.needsApprovers); c.unaskable {
+		c.approvals.askRules = v.Asks
+		if c.approvals.unaskable = c.kernel.deps.NoApprovers && slices.ContainsFunc(v.Missing, c.needsApprovers); c.approvals.unaskable {
 			return consent.RefuseUnaskable(c.WrittenName())
 		}
 		return consent.RefuseUnapproved(c.WrittenName())
 	}
-	c.using, c.spends, c.usesRepeat = v.Using, v.Spends, v.Repeat
+	c.approvals.using, c.approvals.spends, c.approvals.usesRepeat = v.Using, v.Spends, v.Repeat
 	return nil
 }
 

@@ -57,7 +57,7 @@ func (c *Call) Given() (key GivenKey, g Given, ok bool) {
 	}
 	if key, ok = givenKey(principalName(c.principal), &c.request, n.ID); ok {
 		g = Given{CallID: c.id, Digest: c.config.Digest, by: c.judgedBy(), arguments: valueDigest(c.arguments()),
-			approved: len(c.using) > 0}
+			approved: len(c.approvals.using) > 0}
 	}
 	return key, g, ok
 }

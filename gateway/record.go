@@ -88,7 +88,7 @@ func (c *Call) appendDecision(ctx context.Context, verdict audit.Verdict, refuse
 	r := c.record(audit.Decision)
 	r.Verdict, r.Rows, r.Rules = verdict, c.decidingRows(ctx), c.approvalRules()
 	if verdict == audit.ToolCall {
-		r.Approvals, r.Spends = c.using, c.spent()
+		r.Approvals, r.Spends = c.approvals.using, c.spent()
 		c.addKey(&r)
 	}
 	if refused != nil {

@@ -147,22 +147,22 @@ func (k *Kernel) ToolVersion(name, version string) (*registry.Entry, error) {
 // that it passed by, and the one that it takes up.
 func (c *Call) usesUp() []string {
 	id := c.TakesUp()
-	if id == "" || slices.Contains(c.using, id) {
-		return c.using
+	if id == "" || slices.Contains(c.approvals.using, id) {
+		return c.approvals.using
 	}
-	return append(slices.Clone(c.using), id)
+	return append(slices.Clone(c.approvals.using), id)
 }
 
 // alsoSpends are the approvals that the dispatch of the call uses up where they are left.
 func (c *Call) alsoSpends() []string {
 	id := c.TakesUp()
-	return slices.DeleteFunc(slices.Clone(c.spends), func(spent string) bool { return spent == id })
+	return slices.DeleteFunc(slices.Clone(c.approvals.spends), func(spent string) bool { return spent == id })
 }
 
 // spent are the approvals that the dispatch of the call uses up beside those that it passes by.
 func (c *Call) spent() []string {
 	spent := c.alsoSpends()
-	if id := c.TakesUp(); id != "" && !slices.Contains(c.using, id) {
+	if id := c.TakesUp(); id != "" && !slices.Contains(c.approvals.using, id) {
 		spent = append(spent, id)
 	}
 	return spent
