@@ -70,14 +70,7 @@ type Call struct {
 	unanswered *elicit.Unanswered // the questions of its tool that it does not answer
 	answers    *elicit.Answers    // passed to its tool beside the arguments
 
-	texts  *hook.Texts    // the hooks that see the text; nil where there are none, or it is no text
-	hooked bool           // they have seen it
-	pieces []window.Piece // what they left of it, where it was not all
-
-	unredacted []byte         // the arguments as the model wrote them, where hooks have redacted parsed
-	callHooks  []string       // that denied, redacted or labelled the arguments
-	results    *hooks.Results // at what its tool says; nil where none are, or nothing was said
-	withheld   bool           // its arguments have what hooks deny: they are written nowhere
+	hooks hooked
 
 	passed   PassedCall  // shown by its report
 	recorded bool        // its decision is in the journal
@@ -124,6 +117,17 @@ type approvals struct {
 	usesRepeat approval.Repeat // the idempotency key of the approval by which it passes
 	askRules   []string        // the rules by which people are asked, where they are
 	unaskable  bool            // it needs people whom nobody can ask
+}
+
+// hooked is what hooks see of a call, or of a text, and what they leave.
+type hooked struct {
+	names      []string       // of those that denied, redacted or labelled it
+	withheld   bool           // it has what hooks deny: it is written nowhere
+	unredacted []byte         // the arguments as the model wrote them, where hooks have redacted parsed
+	texts      *hook.Texts    // the hooks that see the text; nil where there are none, or it is no text
+	seen       bool           // they have seen it
+	pieces     []window.Piece // what they left of it, where it was not all
+	results    *hooks.Results // at what its tool says; nil where none are, or nothing was said
 }
 
 // open starts a decision: it pins the configuration, and identifies the caller unless that
@@ -225,8 +229,8 @@ func (c *Call) report(refused bool) Report {
 	case c.refused != nil:
 		r.Verdict = VerdictRefused
 	case c.parsed.Kind == parser.Text:
-		if r.Verdict = VerdictText; c.hooked || !hasTextHooks(c) {
-			r.Text, r.Pieces = c.parsed.Text, c.pieces
+		if r.Verdict = VerdictText; c.hooks.seen || !hasTextHooks(c) {
+			r.Text, r.Pieces = c.parsed.Text, c.hooks.pieces
 		}
 	case refused:
 		r.Verdict = VerdictRefused

@@ -68,7 +68,7 @@ func (c *Call) loadQuestions(ctx context.Context, state string) (*tool.InputRequ
 // the tool's address, too, so that answers and state go to no other server.
 func (c *Call) QuestionDigest() string {
 	run := c.tool.SharedRun()
-	arguments := c.unredacted
+	arguments := c.hooks.unredacted
 	if arguments == nil {
 		arguments = c.parsed.Arguments
 	}

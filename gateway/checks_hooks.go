@@ -25,9 +25,9 @@ func checkHooks(ctx context.Context, c *Call) error {
 	by := c.hooksBy()
 	by.Label = func([]string) bool { return c.inPast != nil }
 	o := by.Run(ctx, hook.Call, c.parsed.Arguments)
-	c.callHooks = slices.Concat(o.Redacted, o.Labelled)
+	c.hooks.names = slices.Concat(o.Redacted, o.Labelled)
 	if o.Denied != nil {
-		c.callHooks, c.withheld = append(c.callHooks, o.Denied.Hook), true
+		c.hooks.names, c.hooks.withheld = append(c.hooks.names, o.Denied.Hook), true
 		return hooks.RefuseArguments(o.Denied)
 	}
 	defer func() {
@@ -38,11 +38,11 @@ func checkHooks(ctx context.Context, c *Call) error {
 	if len(o.Redacted) == 0 {
 		return nil
 	}
-	if c.withheld = c.mode != ModeCall; c.withheld {
+	if c.hooks.withheld = c.mode != ModeCall; c.hooks.withheld {
 		return refusal.New(refusal.HookDenied, fmt.Sprintf(
 			"The hook %s of this gateway removes a part of these arguments, which cannot be done in a call that the application runs. Send the call again without it.", o.Redacted[0]))
 	}
-	c.unredacted = c.parsed.Arguments
+	c.hooks.unredacted = c.parsed.Arguments
 	c.parsed.Arguments, c.parsed.decoded, c.digests.arguments = o.Value, nil, ""
 	c.permission.decision, c.permission.rows = policy.Decision{}, nil
 	if refused := c.rejudge(ctx); refused != nil {
@@ -84,13 +84,13 @@ func (k *Kernel) hooksBy(config *Config, mode Mode, of Subject, requestID string
 
 // Hooks are those that are to see what the tool of the call says; nil: there are none.
 func (c *Call) Hooks() *hooks.Results {
-	if c.results == nil && c.config.Hooks != nil && c.config.Hooks.Applies(hook.Result, c.subject.Agent, c.parsed.Name) {
-		c.results = &hooks.Results{Config: c.hooksBy(), Tool: c.WrittenName(), Reads: c.tool != nil && c.tool.Effect() == "read"}
+	if c.hooks.results == nil && c.config.Hooks != nil && c.config.Hooks.Applies(hook.Result, c.subject.Agent, c.parsed.Name) {
+		c.hooks.results = &hooks.Results{Config: c.hooksBy(), Tool: c.WrittenName(), Reads: c.tool != nil && c.tool.Effect() == "read"}
 		if c.ledgerKeys().Thread != "" {
-			c.results.Label = c.results.Keep
+			c.hooks.results.Label = c.hooks.results.Keep
 		}
 	}
-	return c.results
+	return c.hooks.results
 }
 
 // Hooks are those that are to see what the request brings back of earlier turns, and what its model says

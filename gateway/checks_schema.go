@@ -142,5 +142,5 @@ func checkOutput(_ context.Context, c *Call) error {
 // hooks have redacted stand nowhere.
 func (c *Call) source() violations.Source {
 	return violations.Source{Arguments: c.parsed.Arguments, Offset: c.parsed.ArgumentsOffset,
-		Nowhere: c.input.Native != nil || c.unredacted != nil}
+		Nowhere: c.input.Native != nil || c.hooks.unredacted != nil}
 }

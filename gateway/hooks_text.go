@@ -22,36 +22,36 @@ func hasTextHooks(c *Call) bool {
 
 // beginText begins the hooks over the text of the call, if there are such.
 func (c *Call) beginText() {
-	if c.texts == nil && hasTextHooks(c) {
-		c.texts = c.hooksBy().Text()
+	if c.hooks.texts == nil && hasTextHooks(c) {
+		c.hooks.texts = c.hooksBy().Text()
 	}
 }
 
 // checkText is the step of the stage approval for texts: the hooks of the operator let the text pass,
 // or deny it, or redact it.
 func checkText(ctx context.Context, c *Call) error {
-	if c.hooked {
+	if c.hooks.seen {
 		return nil
 	}
 	c.beginText()
-	left := c.texts.Write(c.parsed.Text)
-	left = append(left, c.texts.Close(ctx)...)
-	if c.callHooks = c.texts.Redacted(); len(c.callHooks) > 0 {
-		c.withheld = true // the completion has what was redacted
+	left := c.hooks.texts.Write(c.parsed.Text)
+	left = append(left, c.hooks.texts.Close(ctx)...)
+	if c.hooks.names = c.hooks.texts.Redacted(); len(c.hooks.names) > 0 {
+		c.hooks.withheld = true // the completion has what was redacted
 	}
-	if d := c.texts.Denied(); d != nil {
-		c.callHooks, c.withheld = append(c.callHooks, d.Hook), true
+	if d := c.hooks.texts.Denied(); d != nil {
+		c.hooks.names, c.hooks.withheld = append(c.hooks.names, d.Hook), true
 		c.parsed.Kind, c.parsed.Text = parser.Refused, nil
 		return hooks.RefuseText(d)
 	}
-	c.hooked = true
-	if len(c.callHooks) > 0 {
-		c.pieces = left
+	c.hooks.seen = true
+	if len(c.hooks.names) > 0 {
+		c.hooks.pieces = left
 	}
-	if c.pieces != nil || c.parsed.stream != nil { // of a stream they held some
+	if c.hooks.pieces != nil || c.parsed.stream != nil { // of a stream they held some
 		c.parsed.Text = window.Join(left)
 	}
-	if c.pieces != nil && isStructured(c) && !c.isStillOutput() {
+	if c.hooks.pieces != nil && isStructured(c) && !c.isStillOutput() {
 		c.parsed.Kind, c.parsed.Text = parser.Refused, nil
 		return refusal.New(refusal.HookDenied, "A hook of this gateway removes a part of this answer, and what is left is not the JSON that is asked for. Answer without what must not be in it.")
 	}
@@ -66,14 +66,14 @@ func (c *Call) isStillOutput() bool {
 
 // release is what the hooks let out of a text that a stream releases.
 func (s *Stream) release(text []byte) []byte {
-	if c := s.decision.calls[0]; c.texts != nil {
-		return window.Join(c.texts.Write(text))
+	if c := s.decision.calls[0]; c.hooks.texts != nil {
+		return window.Join(c.hooks.texts.Write(text))
 	}
 	return text
 }
 
 // denied reports whether a hook has denied the text.
 func (s *Stream) denied() bool {
-	texts := s.decision.calls[0].texts
+	texts := s.decision.calls[0].hooks.texts
 	return texts != nil && texts.Denied() != nil
 }

@@ -765,7 +765,7 @@ func (c *Call) AddResult(ctx context.Context, outcome audit.Outcome, ending *sto
 	if c.config.asked == nil || ending.Counted.Turn > 0 {
 		return nil
 	}
-	labels, limits, terms := c.results.Labels(), c.config.threadLimits(), c.config.asked.terms
+	labels, limits, terms := c.hooks.results.Labels(), c.config.threadLimits(), c.config.asked.terms
 	counts := outcome == audit.Result && terms.Counts(c.parsed.Name) // a failure is never counted as one
 	bounded := outcome == audit.Result && limits != nil && limits.Equal.Of(c.parsed.Name).Outcomes > 0
 	if !counts && !bounded && len(labels) == 0 || c.ledgerKeys().Thread == "" {

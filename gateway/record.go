@@ -153,12 +153,12 @@ func (c *Call) record(event audit.Event) audit.Record {
 	}
 	switch event {
 	case audit.Decision:
-		r.Hooks, r.AgentHook = c.callHooks, c.request.Hook
-		if keep := c.kernel.deps.RecordContent; !c.withheld && (keep == audit.Arguments || keep == audit.Completion) {
+		r.Hooks, r.AgentHook = c.hooks.names, c.request.Hook
+		if keep := c.kernel.deps.RecordContent; !c.hooks.withheld && (keep == audit.Arguments || keep == audit.Completion) {
 			journal.AddContent(&r, keep, c.content())
 		}
 	case audit.Ending:
-		r.Hooks = c.results.Names()
+		r.Hooks = c.hooks.results.Names()
 	}
 	return r
 }
@@ -194,8 +194,8 @@ func (c *Call) content() journal.Content {
 		Arguments: c.parsed.Arguments, Tool: c.tool, Secrets: c.config.Tools.HasSecrets(), Text: c.parsed.Kind == parser.Text,
 		Native: c.input.Native != nil, Completion: c.input.Completion, At: c.parsed.ArgumentsOffset, Written: len(c.parsed.Arguments),
 	}
-	if c.unredacted != nil {
-		content.Written = len(c.unredacted)
+	if c.hooks.unredacted != nil {
+		content.Written = len(c.hooks.unredacted)
 	}
 	if content.Tool == nil && c.parsed.HasName {
 		content.Tool, _ = c.config.Tools.Lookup(c.parsed.Name)

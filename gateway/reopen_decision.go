@@ -29,12 +29,12 @@ func (d *Decision) Reopen(ctx context.Context) Opened {
 	for i, c := range again.calls {
 		if was := d.calls[i]; was.parsed.stream != nil {
 			read := was.parsed.Result
-			if was.unredacted != nil {
-				read.Arguments = was.unredacted
+			if was.hooks.unredacted != nil {
+				read.Arguments = was.hooks.unredacted
 			}
 			c.parsed.stream, c.parsed.reread, c.digests.input = was.parsed.stream, &read, was.digests.input
-			if c.texts, c.hooked, c.pieces = was.texts, was.hooked, was.pieces; c.hooked {
-				c.callHooks, c.withheld = was.callHooks, was.withheld
+			if c.hooks.texts, c.hooks.seen, c.hooks.pieces = was.hooks.texts, was.hooks.seen, was.hooks.pieces; c.hooks.seen {
+				c.hooks.names, c.hooks.withheld = was.hooks.names, was.hooks.withheld
 			}
 		}
 	}

@@ -69,7 +69,7 @@ func (c *Call) FinishTrace(verdict Verdict, refused *refusal.Error, outcome audi
 			s.Project = c.subject.Project
 		}
 	}
-	if tool != nil && c.parsed.Arguments != nil && !c.withheld {
+	if tool != nil && c.parsed.Arguments != nil && !c.hooks.withheld {
 		t.Show(tool, c.parsed.Arguments, result)
 	}
 	t.End()
