@@ -61,6 +61,6 @@ func (a Approved) AnswerInAdvance(questions *tool.InputRequired) bool {
 	if answers == nil {
 		return false
 	}
-	c.answers = answers
+	c.elicited.answers = answers
 	return true
 }

@@ -67,8 +67,7 @@ type Call struct {
 	lease      ratelimit.Lease
 	inPast     *inPast // nil: it uses no threads
 
-	unanswered *elicit.Unanswered // the questions of its tool that it does not answer
-	answers    *elicit.Answers    // passed to its tool beside the arguments
+	elicited elicited
 
 	hooks hooked
 
@@ -128,6 +127,12 @@ type hooked struct {
 	seen       bool           // they have seen it
 	pieces     []window.Piece // what they left of it, where it was not all
 	results    *hooks.Results // at what its tool says; nil where none are, or nothing was said
+}
+
+// elicited is what a call answers its tool, which has asked.
+type elicited struct {
+	answers    *elicit.Answers    // passed to its tool beside the arguments
+	unanswered *elicit.Unanswered // the questions of its tool that it does not answer
 }
 
 // open starts a decision: it pins the configuration, and identifies the caller unless that
@@ -220,7 +225,7 @@ func (c *Call) Trace() *trace.Trace { return c.trace }
 func (c *Call) report(refused bool) Report {
 	r := Report{
 		CallID: c.id, Verdict: VerdictCall, Refusal: c.refused,
-		Tool: c.parsed.Name, HasTool: c.parsed.HasName, Unanswered: c.unanswered,
+		Tool: c.parsed.Name, HasTool: c.parsed.HasName, Unanswered: c.elicited.unanswered,
 	}
 	if c.refused != nil && c.parsed.Arguments != nil {
 		r.ArgumentsSHA256 = c.argumentsDigest()

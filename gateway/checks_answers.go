@@ -33,7 +33,7 @@ func checkAnswers(ctx context.Context, c *Call) error {
 	if err != nil {
 		return err
 	}
-	c.answers, c.unanswered, err = d.AnswersTo(questions, violations.Max)
+	c.elicited.answers, c.elicited.unanswered, err = d.AnswersTo(questions, violations.Max)
 	return err
 }
 
@@ -100,5 +100,5 @@ func (c *Call) answersDigest() string {
 // mayBringAnswers reports whether a call may carry answers for its tool. They are not
 // stored with its arguments, so such a call is never dispatched again.
 func (c *Call) mayBringAnswers() bool {
-	return c.answers != nil || c.input.Dialogue.BringsAnswers() && len(c.allowedQuestions()) > 0
+	return c.elicited.answers != nil || c.input.Dialogue.BringsAnswers() && len(c.allowedQuestions()) > 0
 }

@@ -123,5 +123,5 @@ func checkBoundary(_ context.Context, c *Call) error {
 	}) {
 		values = c.tool.Boundaries(c.arguments())
 	}
-	return violations.OfBoundary(values, c.answers, bounds, c.source())
+	return violations.OfBoundary(values, c.elicited.answers, bounds, c.source())
 }

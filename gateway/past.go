@@ -282,11 +282,11 @@ func (c *Call) count(now time.Time) (err error) {
 	*own = history.Adds{At: now}
 	adds := a.terms.Adds
 	switch {
-	case c.mode == ModeEnforce && c.answers == nil: // its decision is what a start knows of it, and all that it adds
+	case c.mode == ModeEnforce && c.elicited.answers == nil: // its decision is what a start knows of it, and all that it adds
 		adds = a.terms.HandOverAdds
 	case c.mode == ModeEnforce:
 		adds = a.terms.ResultAdds
-	case c.answers != nil: // it was counted when its tool asked
+	case c.elicited.answers != nil: // it was counted when its tool asked
 		adds = nil
 	}
 	if adds != nil {
@@ -294,7 +294,7 @@ func (c *Call) count(now time.Time) (err error) {
 			return refuse.ThreadsUnavailable(err)
 		}
 	}
-	if c.answers == nil {
+	if c.elicited.answers == nil {
 		if c.config.threadLimits() != nil && c.past.of.Thread != "" {
 			if own.Equal, err = c.equalDigest(); err != nil {
 				return err

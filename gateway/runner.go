@@ -58,8 +58,8 @@ func (c *Call) task() tool.Call {
 		Thread: c.group(), Ancestors: c.ancestorGroups(), User: c.request.User, QuestionKinds: c.allowedQuestions(),
 	}
 	task.Caller = c.exchangedCaller()
-	if c.answers != nil {
-		task.State, task.Answers = c.answers.State, c.answers.ByName
+	if c.elicited.answers != nil {
+		task.State, task.Answers = c.elicited.answers.State, c.elicited.answers.ByName
 	}
 	return task
 }
