@@ -71,7 +71,7 @@ type Request struct {
 	Judged *Judged
 
 	identified *identified // by Identify; if nil, the judgement identifies the caller
-	ledger     string      // of the thread of a call that was judged before; see judgement.ledger
+	ledger     string      // of the thread of a call that was judged before; see judgement.keys
 }
 
 // Mode selects who runs the calls of a decision.
