@@ -31,7 +31,8 @@ func (c *Call) NewApproval() (approval.Approval, audit.Record, error) {
 		return approval.Approval{}, audit.Record{}, err
 	}
 	r := c.record(audit.Approval)
-	r.Code, r.Approvals, r.Rules, r.Rows, r.Until = audit.Requested, []string{a.Digest}, c.countedRules(asks), c.permission.decision.Rows, a.Until
+	r.Code, r.Approvals, r.Until = audit.Requested, []string{a.Digest}, a.Until
+	r.Rules, r.Rows = c.countedRules(asks), c.permission.decision.Rows
 	return a, r, nil
 }
 
@@ -57,15 +58,15 @@ func (c *Call) Using() []string { return c.approvals.using }
 
 // SetKey notes the idempotency key of the call. If the call has to ask people, the one that runs by
 // their approval takes the key (see Repeated).
-func (c *Call) SetKey(key string) { c.key = key }
+func (c *Call) SetKey(key string) { c.held.key = key }
 
 // repeat is the idempotency key that an approval of the call keeps. The key of answers is of none: the
 // answers are not kept with an approval.
 func (c *Call) repeat() approval.Repeat {
-	if c.key == "" || elicit.IsAnswerKey(c.key) {
+	if c.held.key == "" || elicit.IsAnswerKey(c.held.key) {
 		return approval.Repeat{}
 	}
-	return approval.Repeat{Key: c.key, Digest: c.idempotencyDigest()}
+	return approval.Repeat{Key: c.held.key, Digest: c.idempotencyDigest()}
 }
 
 // Repeated is the call as the store opens it under the key that its approval was asked under, so

@@ -53,30 +53,25 @@ type judgement struct {
 type Call struct {
 	*judgement
 	id      string // the call id
-	digests digests
 	input   Input
+	digests digests
 	started time.Time    // when its judgement began
 	trace   *trace.Trace // its span; nil where it is not traced
+	times   trace.Times
+	refused *refusal.Error
 
+	// What the stages find, in their order.
 	parsed     parsed
 	tool       *registry.Entry
-	key        string // its idempotency key
-	approvals  approvals
+	elicited   elicited
 	permission permission
 	project    *policy.Project
-	lease      ratelimit.Lease
+	hooks      hooked
+	approvals  approvals
 	inPast     *inPast // nil: it uses no threads
+	held       held
 
-	elicited elicited
-
-	hooks hooked
-
-	passed   PassedCall  // shown by its report
-	recorded bool        // its decision is in the journal
-	stored   *store.Call // as the store has it, where Restore made the call
-	times    trace.Times
-	refused  *refusal.Error
-
+	passed  PassedCall       // shown by its report
 	running deadline.Context // room for that of its tool's run
 }
 
@@ -96,6 +91,12 @@ type parsed struct {
 	decoded map[string]any // the arguments, once something has needed them decoded
 }
 
+// elicited is what a call answers its tool, which has asked.
+type elicited struct {
+	answers    *elicit.Answers    // passed to its tool beside the arguments
+	unanswered *elicit.Unanswered // the questions of its tool that it does not answer
+}
+
 // permission is what the stage permission finds.
 type permission struct {
 	// decision is what the policy says of the call; the zero value where it is not permitted,
@@ -109,15 +110,6 @@ type permission struct {
 	outlook       policy.Outlook // of a call that is foreseen
 }
 
-// approvals is what people say of a call, or are asked.
-type approvals struct {
-	using      []string        // the approvals and grants by which people allow it
-	spends     []string        // approvals that its run answers, and that it does not need
-	usesRepeat approval.Repeat // the idempotency key of the approval by which it passes
-	askRules   []string        // the rules by which people are asked, where they are
-	unaskable  bool            // it needs people whom nobody can ask
-}
-
 // hooked is what hooks see of a call, or of a text, and what they leave.
 type hooked struct {
 	names      []string       // of those that denied, redacted or labelled it
@@ -129,10 +121,21 @@ type hooked struct {
 	results    *hooks.Results // at what its tool says; nil where none are, or nothing was said
 }
 
-// elicited is what a call answers its tool, which has asked.
-type elicited struct {
-	answers    *elicit.Answers    // passed to its tool beside the arguments
-	unanswered *elicit.Unanswered // the questions of its tool that it does not answer
+// approvals is what people say of a call, or are asked.
+type approvals struct {
+	using      []string        // the approvals and grants by which people allow it
+	spends     []string        // approvals that its run answers, and that it does not need
+	usesRepeat approval.Repeat // the idempotency key of the approval by which it passes
+	askRules   []string        // the rules by which people are asked, where they are
+	unaskable  bool            // it needs people whom nobody can ask
+}
+
+// held is what the limiter, the journal and the store have of a call.
+type held struct {
+	lease    ratelimit.Lease
+	recorded bool        // its decision is in the journal
+	key      string      // its idempotency key
+	stored   *store.Call // as the store has it, where Restore made the call
 }
 
 // open starts a decision: it pins the configuration, and identifies the caller unless that

@@ -24,6 +24,6 @@ func charge(ctx context.Context, c *Call) error {
 	if err != nil {
 		return err
 	}
-	c.lease = lease
+	c.held.lease = lease
 	return nil
 }

@@ -29,7 +29,8 @@ func checkApproval(ctx context.Context, c *Call) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, StoreWait)
 	defer cancel()
-	q := consent.Question{Call: call, Tool: c.WrittenName(), Asks: c.permission.decision.Asks, Rules: c.config.Approvals, People: c.config.people()}
+	q := consent.Question{Call: call, Tool: c.WrittenName(), Asks: c.permission.decision.Asks,
+		Rules: c.config.Approvals, People: c.config.people()}
 	if err := c.checkNamed(ctx, &q, named); err != nil || !asksForApproval(c) {
 		return err
 	}

@@ -68,8 +68,8 @@ func (c *Call) rejudge(ctx context.Context) *refusal.Error {
 func (c *Call) hooksBy() hooks.Config {
 	a := c.kernel.hooksBy(c.config, c.mode, c.subject, c.request.ID)
 	a.Question.CallID, a.Question.Tool, a.Question.Principal = c.id, c.parsed.Name, principalName(c.principal)
-	if c.stored != nil { // its principal is not known any more, only the name
-		a.Question.Principal = c.stored.Scope.Principal
+	if c.held.stored != nil { // its principal is not known any more, only the name
+		a.Question.Principal = c.held.stored.Scope.Principal
 	}
 	return a
 }

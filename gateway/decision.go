@@ -45,8 +45,8 @@ func (d *Decision) Refusal() *refusal.Error {
 func (d *Decision) Release() {
 	refused := d.firstRefused() != nil
 	for _, c := range d.calls {
-		c.lease.Release()
-		if c.inPast != nil && !d.approved.Load() && (!c.recorded || !refused) { // else its outcome is still to be recorded
+		c.held.lease.Release()
+		if c.inPast != nil && !d.approved.Load() && (!c.held.recorded || !refused) { // else its outcome is still to be recorded
 			c.undo(nil)
 		}
 	}

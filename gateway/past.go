@@ -325,8 +325,8 @@ func (c *Call) equalDigest() (uint64, error) {
 	switch {
 	case c.tool != nil:
 		version = c.tool.Version()
-	case c.stored != nil:
-		version = c.stored.Task.Version
+	case c.held.stored != nil:
+		version = c.held.stored.Task.Version
 	}
 	plain, _ := withPlainNumbers(c.arguments())
 	arguments, err := json.Marshal(plain)
@@ -677,13 +677,13 @@ func (c *Call) labelledBy() string {
 // ledgerKeys are the keys of the call, also of one that was restored.
 func (c *Call) ledgerKeys() store.ThreadKeys {
 	switch {
-	case c.stored == nil && c.past != nil:
+	case c.held.stored == nil && c.past != nil:
 		return c.past.of
-	case c.stored == nil:
+	case c.held.stored == nil:
 		return c.keys()
 	}
-	of := store.KeysOf(c.stored.Scope, "") // its principal is not known any more, only the name
-	of.Thread = c.stored.Task.Ledger
+	of := store.KeysOf(c.held.stored.Scope, "") // its principal is not known any more, only the name
+	of.Thread = c.held.stored.Task.Ledger
 	return of
 }
 

@@ -42,7 +42,7 @@ func (d *Decision) recordRest(ctx context.Context) {
 	for _, c := range d.calls {
 		switch text := c.parsed.Kind == parser.Text; {
 		case text && c.refused != nil: // its record has just failed
-		case !c.recorded:
+		case !c.held.recorded:
 			if refused.Code != refusal.CallerRateLimited && refused.Code != refusal.Unauthenticated {
 				// The call is refused already; the journal reports its own failure.
 				_ = c.appendTraced(ctx, audit.Refused, refused)
@@ -105,7 +105,7 @@ func (c *Call) appendDecision(ctx context.Context, verdict audit.Verdict, refuse
 	if err := c.kernel.journal.Write(ctx, r); err != nil {
 		return err
 	}
-	c.recorded = true
+	c.held.recorded = true
 	return nil
 }
 
@@ -124,10 +124,10 @@ func (c *Call) addKey(r *audit.Record) {
 	var held store.Call
 	repeated, again := c.Repeated()
 	switch {
-	case c.stored != nil:
-		held = *c.stored
-	case c.key != "":
-		held = c.StoreCall(c.key)
+	case c.held.stored != nil:
+		held = *c.held.stored
+	case c.held.key != "":
+		held = c.StoreCall(c.held.key)
 	case again:
 		held = repeated
 	}
@@ -148,8 +148,8 @@ func (c *Call) record(event audit.Event) audit.Record {
 	if c.tool != nil {
 		r.ToolVersion = c.tool.Version()
 	}
-	if c.stored != nil {
-		r.ToolVersion, r.ConfigDigest = c.stored.Task.Version, c.stored.Task.Config
+	if c.held.stored != nil {
+		r.ToolVersion, r.ConfigDigest = c.held.stored.Task.Version, c.held.stored.Task.Config
 	}
 	switch event {
 	case audit.Decision:

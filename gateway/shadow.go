@@ -36,11 +36,11 @@ func (d *Decision) show() {
 	}
 	defer safe.Discard() // the decision is made: a panic here changes nothing of it
 	for _, c := range d.calls {
-		if !c.recorded || !c.parsed.HasName || c.tool != nil && c.tool.Index() < 0 {
+		if !c.held.recorded || !c.parsed.HasName || c.tool != nil && c.tool.Index() < 0 {
 			continue
 		}
-		s := ShadowJudgement{CallID: c.id, Subject: c.subject, Tool: c.parsed.Name, Arguments: c.parsed.Arguments, Asks: c.permission.decision.Asks,
-			Refusal: c.refused, Digest: c.config.Digest, Past: c.assumed()}
+		s := ShadowJudgement{CallID: c.id, Subject: c.subject, Tool: c.parsed.Name, Arguments: c.parsed.Arguments,
+			Asks: c.permission.decision.Asks, Refusal: c.refused, Digest: c.config.Digest, Past: c.assumed()}
 		if n := c.input.Native; n != nil {
 			s.Version = n.Version
 		}

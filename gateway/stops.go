@@ -62,8 +62,8 @@ func (c *Call) Stopped() error {
 	}
 	target := store.StopTarget{Scope: c.storeScope(), Agent: c.subject.Agent, Tool: c.ToolName(), Thread: c.request.Thread,
 		Ancestors: c.request.Ancestors}
-	if c.stored != nil {
-		target.Scope = c.stored.Scope
+	if c.held.stored != nil {
+		target.Scope = c.held.stored.Scope
 	}
 	return c.kernel.stopped(&target)
 }

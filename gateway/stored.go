@@ -81,7 +81,7 @@ func (o Door) Restore(stored store.Call) *Call {
 			subject: Subject{Agent: task.Agent, Workspace: stored.Scope.Workspace, Project: stored.Scope.Project},
 			request: Request{ID: task.RequestID, CallerAddress: task.Caller, TraceID: task.Trace, Thread: task.Thread},
 		},
-		id: stored.ID, digests: digests{input: task.Input}, started: stored.Opened, stored: &stored,
+		id: stored.ID, digests: digests{input: task.Input}, started: stored.Opened, held: held{stored: &stored},
 		parsed: parsed{Result: parser.Result{Kind: parser.Call, Name: task.Tool, HasName: true, Arguments: task.Arguments}},
 	}
 	if tool, ok := config.Tools.LookupVersion(task.Tool, task.Version); ok && tool.Effect() == task.Effect {
@@ -98,19 +98,19 @@ const maxDispatches = 3
 // still allow it.
 func (o Door) Reapprove(c *Call) (Approved, error) {
 	switch {
-	case c.stored == nil, c.kernel != o.kernel:
+	case c.held.stored == nil, c.kernel != o.kernel:
 		return Approved{}, errors.New("it was not restored")
-	case c.stored.Step != store.Dispatched:
-		return Approved{}, fmt.Errorf("it is %q, not dispatched", c.stored.Step)
+	case c.held.stored.Step != store.Dispatched:
+		return Approved{}, fmt.Errorf("it is %q, not dispatched", c.held.stored.Step)
 	case c.tool != nil && c.CallsBack():
 		return Approved{}, errors.New("its tool calls back, and may have the call")
-	case c.stored.Task.Effect != "read" && c.stored.Task.Effect != "idempotent":
+	case c.held.stored.Task.Effect != "read" && c.held.stored.Task.Effect != "idempotent":
 		return Approved{}, errors.New("its effect may not be had twice")
 	case c.tool == nil, c.kernel.withheld(c.parsed.Name, c.parsed.Name) != nil, !c.argumentsValid():
 		return Approved{}, errors.New("its tool is not what it was")
 	case c.runsAsCaller():
 		return Approved{}, errors.New("its tool is called as its caller, whose token is not kept")
-	case c.stored.Attempts >= maxDispatches:
+	case c.held.stored.Attempts >= maxDispatches:
 		return Approved{}, errors.New("it was dispatched too often")
 	}
 	project, err := c.config.Workspaces.Project(c.subject.Agent, c.subject.Workspace, c.subject.Project)
