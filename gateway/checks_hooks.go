@@ -55,7 +55,7 @@ func checkHooks(ctx context.Context, c *Call) error {
 
 // rejudge takes the redacted arguments through each check that reads arguments.
 func (c *Call) rejudge(ctx context.Context) *refusal.Error {
-	c.permission.rejudged = true // the policy has counted the call
+	c.permission.rejudged = !c.permission.unconditional // the policy has counted the call
 	for _, check := range c.kernel.onArguments {
 		if err := guarded(ctx, check, c); err != nil {
 			return refusal.From(check.stage, err)

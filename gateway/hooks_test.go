@@ -112,6 +112,30 @@ func TestHookRedactsArguments(t *testing.T) {
 	}
 }
 
+// TestRedactedCallsAreCounted: the policy counts a call that is judged anew once, whether or not a row reads its arguments.
+func TestRedactedCallsAreCounted(t *testing.T) {
+	files := hookFiles(redacting)
+	for _, policy := range []string{files["policy.csv"], "p, Analyst, *, acts, , allow\n"} {
+		files["policy.csv"] = policy
+		c := hookConfig(facetest.Config(t, files))
+		k := kernelOf(t, c, calls.Deps{
+			Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}},
+			Engine: &engine{answer: func(context.Context, tool.Call) (tool.Result, error) {
+				return tool.Result{Body: []byte(`{}`), JSON: true}, nil
+			}},
+			Store: store.NewMemory(time.Now),
+		})
+		call := written(`{"text": "` + token + `"}`)["completion"]
+		if o := k.Handle(context.Background(), gateway.Request{Inputs: []gateway.Input{call}}, ""); o.Refusal != nil {
+			t.Fatal(o.Refusal)
+		}
+		settle(t, k)
+		if counts := c.Policy.Counts(); counts[0].Decided != 1 {
+			t.Errorf("%s: counted %+v", policy, counts)
+		}
+	}
+}
+
 // TestHookedStream: a completion in pieces is redacted, and judged anew from what was written.
 func TestHookedStream(t *testing.T) {
 	ctx := context.Background()

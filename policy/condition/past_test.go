@@ -51,7 +51,7 @@ func TestTermsOfConditions(t *testing.T) {
 		"thread.sum('pay.out', 'amount') <= 500.5":                                           "thread.sum('pay.out','amount')",
 		"thread.sum('pay.out', 'fine') in [1, 2.5]":                                          "thread.sum('pay.out','fine')",
 		"thread.sum('pay.out', 'amount', {'to': args.to, 'currency': args.currency}) <= 500": "thread.sum('pay.out','amount',{'currency','to'})",
-		"thread.results('files.*', {'path': args.to}, '7d') > 0":                             "thread.results('files.*',{'path'},'168h')",
+		"thread.results('files.*', {'path': args.to}, '7d') > 0":                             "thread.results('files.*',{'path'},'7d')",
 		"thread.results('files.write', {'mode': args.amount, 'path': 'x'}) == 1":             "thread.results('files.write',{'mode','path'})",
 		"thread.calls('pay.out', {'urgent': args.urgent, 'fine': 5})  == 1":                  "thread.calls('pay.out',{'fine','urgent'})",
 		"caller.calls('pay.out', '60m') <= 3 && caller.calls('pay.out', '1h') <= 3":          "caller.calls('pay.out','1h')",

@@ -81,7 +81,7 @@ func TestPastOfACall(t *testing.T) {
 		{"thread.calls('pay.out') > 2.5", `{}`, paid, true, nil, "thread.calls('pay.out')=3"},
 		{"thread.calls('pay.out', '1h') + 1 == 4", `{}`, paid, true, nil, "thread.calls('pay.out','1h')=3"},
 		{"thread.results('pay.out') == 1 && thread.results('pay.out', '5m') == 1", `{}`, paid, true, nil, "thread.results('pay.out')=1 thread.results('pay.out','5m')=1"},
-		{"caller.calls('pay.out', '7d') == 4", `{}`, paid, true, nil, "caller.calls('pay.out','168h')=4"},
+		{"caller.calls('pay.out', '7d') == 4", `{}`, paid, true, nil, "caller.calls('pay.out','7d')=4"},
 
 		// Values of keys are those of arguments, however they are written.
 		{"thread.calls('pay.out', {'currency': 'EUR'}) == 1", `{"currency":"USD"}`, paid, true, nil, "thread.calls('pay.out',{'currency'})#=1"},
