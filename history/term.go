@@ -52,7 +52,7 @@ type Term struct {
 	Window time.Duration // how far back it looks; 0: to the beginning of the thread
 }
 
-// String is the term as a condition writes it, without the values of its keys: thread.sum('pay','amount',{'currency'},'1d').
+// String is the term as a condition writes it, without the values of its keys: thread.sum('pay','amount',{'currency'},'24h').
 // Two terms are the same if their texts are. It is printable ASCII.
 func (t Term) String() string {
 	var b strings.Builder

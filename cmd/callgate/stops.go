@@ -54,7 +54,7 @@ within 3 seconds (those that have, obey). 3: the gateway does not answer.`,
 			}
 			if c.Flags().Changed("for") {
 				if span <= 0 {
-					return fmt.Errorf("--for is %s; expected %s", duration.Spell(span), duration.Expected)
+					return fmt.Errorf("--for is %s; expected a time above zero, such as 1h or 30m", duration.Spell(span))
 				}
 				body.For = duration.Spell(span)
 			}
