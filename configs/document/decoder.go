@@ -294,7 +294,11 @@ func (n Node) Duration(of string, into *time.Duration) {
 	}
 	d, ok := duration.Read(n.Value)
 	if !n.IsString() || !ok || d <= 0 {
-		n.Fail("found %s; expected %s: %s", n.Describe(), duration.Expected, of)
+		expected := duration.Expected
+		if ok && d <= 0 {
+			expected = "a duration above zero"
+		}
+		n.Fail("found %s; expected %s: %s", n.Describe(), expected, of)
 		return
 	}
 	*into = d

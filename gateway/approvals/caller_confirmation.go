@@ -28,9 +28,13 @@ type Question struct {
 	Rules, Others []string
 	// Hints are those of Rules.
 	Hints []string
-	// Remember is how long a yes of the caller may stand for the same call; 0: not at all.
+	// Remember is how long a yes of the caller may stand for the same call, in whole seconds and an hour
+	// at most; 0: not at all.
 	Remember time.Duration
 }
+
+// maxRemember is how long a yes of a caller stands at most.
+const maxRemember = time.Hour
 
 // Yes is the ballot of a caller that lets the call run, which stands for a time for the same call;
 // 0: for this one alone.
@@ -143,6 +147,7 @@ func (d *Desk) question(ctx context.Context, id, principal string) (Question, er
 			q.Remember = most
 		}
 	}
+	q.Remember = min(q.Remember, maxRemember).Truncate(time.Second)
 	// A tool that is not known now has nobody to say which of its arguments are secret.
 	if tool, err := d.kernel().ToolVersion(a.Tool, a.Version); err == nil && tool != nil && len(a.Arguments) > 0 {
 		q.Arguments, _ = audit.Redact(a.Arguments, tool.Secret)

@@ -63,3 +63,38 @@ func TestCallerSaysNo(t *testing.T) {
 		}
 	}
 }
+
+// TestACallersYesStandsForAnHour: a rule may let a yes stand for longer, but not one of a caller.
+// offered a time of less than a second.
+func TestACallersYesStandsForAnHour(t *testing.T) {
+	for rule, most := range map[string]time.Duration{
+		"{by: caller}": 0, "{by: caller, remember: {same: 90500ms}}": 90 * time.Second,
+		"{by: caller, remember: {same: 1h}}": time.Hour, "{by: caller, remember: {same: 8h}}": time.Hour,
+	} {
+		f := facetest.New(t, facetest.Options{
+			Config: facetest.Config(t, map[string]string{
+				"callgate.yaml":  "registry: {files: [tools.yaml]}\napprovals: approvals.yaml\n",
+				"approvals.yaml": "rules: {edits: " + rule + "}\n",
+				"policy.csv":     "p, Analyst, *, edit, , ask:edits\n",
+				"tools.yaml":     "tools:\n  - {name: edit, version: 1.0.0, description: Edits., effect: once, run: {type: demo}, input_schema: {type: object}}\n",
+			}),
+			Change: func(_ *gateway.Config, p *calls.Deps) {
+				kept := store.NewMemory(time.Now)
+				p.Store, p.Approvals = kept, kept
+			},
+		})
+		admission, err := f.Executor.Kernel.Admit(t.Context(), gateway.Request{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := time.Duration(-1)
+		f.Executor.HandleAdmittedWaiting(t.Context(), admission, gateway.Input{Native: &gateway.NativeCall{Name: "edit", Arguments: []byte("{}")}}, "",
+			calls.Wait{Caller: func(_ context.Context, q approvals.Question) approvals.CallerAnswer {
+				asked = q.Remember
+				return approvals.CallerAnswer{Ballot: q.Yes(q.Remember)}
+			}})
+		if asked != most {
+			t.Errorf("%s is offered for %s; expected %s", rule, asked, most)
+		}
+	}
+}

@@ -3,16 +3,12 @@ package report
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/callgate/callgate/gateway/approvals"
 	"github.com/callgate/callgate/internal/acp/wire"
 	"github.com/callgate/callgate/internal/duration"
 	"github.com/callgate/callgate/wrapper"
 )
-
-// maxRemember is how long a yes of a user stands at most.
-const maxRemember = time.Hour
 
 // MayAsk reports whether the user of the client decides a question: a rule lets callers answer,
 // and there is something to show.
@@ -22,7 +18,7 @@ func MayAsk(q approvals.Question) bool { return len(q.Rules) > 0 && len(q.Argume
 // named with its time, and a no for once or for as long as the approval would have waited.
 func Options(q approvals.Question) wire.List[wire.PermissionOption] {
 	options := wire.List[wire.PermissionOption]{{OptionID: "allow", Name: "Allow once", Kind: wire.AllowOnce}}
-	if d := rememberFor(q); d > 0 {
+	if d := q.Remember; d > 0 {
 		options = append(options, wire.PermissionOption{
 			OptionID: "allow-for", Name: fmt.Sprintf("Allow for %s, with these arguments", duration.Words(d, 2)), Kind: wire.AllowAlways,
 		})
@@ -47,7 +43,7 @@ func Ballot(q approvals.Question, offered []wire.PermissionOption, o wire.Permis
 		case wire.AllowOnce:
 			return q.Yes(0)
 		case wire.AllowAlways:
-			if d := rememberFor(q); d > 0 {
+			if d := q.Remember; d > 0 {
 				return q.Yes(d)
 			}
 			return nil
@@ -74,8 +70,4 @@ func Waiting(q approvals.Question, page string) []wire.ToolContent {
 		text += "\n" + hint
 	}
 	return []wire.ToolContent{wire.TextContent(wrapper.EscapeText(text))}
-}
-
-func rememberFor(q approvals.Question) time.Duration {
-	return min(q.Remember, maxRemember).Truncate(time.Second)
 }

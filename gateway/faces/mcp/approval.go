@@ -34,8 +34,6 @@ const (
 const (
 	allowOnce = "allow once"
 	deny      = "deny"
-	// maxRemember is how long a yes of a caller stands at most.
-	maxRemember = time.Hour
 )
 
 // approvalAsker asks the client of one call what the call waits for. A client of 2026-07-28 is
@@ -210,11 +208,7 @@ func decisions(q approvals.Question) []string {
 }
 
 // allowFor is a yes that stands, as a user reads it.
-func allowFor(q approvals.Question) string { return "allow for " + duration.Words(rememberFor(q), 2) }
-
-func rememberFor(q approvals.Question) time.Duration {
-	return min(q.Remember, maxRemember).Truncate(time.Second)
-}
+func allowFor(q approvals.Question) string { return "allow for " + duration.Words(q.Remember, 2) }
 
 // The actions of a user.
 const (
@@ -247,7 +241,7 @@ func readBallot(q approvals.Question, form tool.Question, answers map[string]jso
 	case answer.Action == accept && decision == allowOnce:
 		return q.Yes(0), nil
 	case answer.Action == accept && q.Remember > 0 && decision == allowFor(q):
-		return q.Yes(rememberFor(q)), nil
+		return q.Yes(q.Remember), nil
 	}
 	return nil, nil
 }
