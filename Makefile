@@ -6,7 +6,7 @@ TOOLS := $(CURDIR)/.tools
 # Processes of tests wait longer for the disk and Redis than in use; these do not.
 AS_IN_USE := CALLGATE_TEST_WAIT=0s
 
-.PHONY: site search snapshot snapshot-check release-tools acp-agents candidate policy-diff bench-policy bench-threads reference quick all build check test race fuzz mutate differential reload crash race2 approvals budgets once grace agentdojo redis-chaos callbacks threads-reference overload hostile drain first-minutes soak faults redis-faults test-clients test-console console-times bench bench-http bench-chat bench-gate lint vuln tools clean help long-log
+.PHONY: site search snapshot snapshot-check release-tools acp-agents candidate policy-diff bench-policy bench-threads reference quick changed all build check test race fuzz mutate differential reload crash race2 approvals budgets once grace agentdojo redis-chaos callbacks threads-reference overload hostile drain first-minutes soak faults redis-faults test-clients test-console console-times bench bench-http bench-chat bench-gate lint vuln tools clean help long-log
 
 all: check
 
@@ -26,6 +26,9 @@ check: lint test race ## what a change must pass
 # Programs that live for a second need not collect their memory.
 quick: ## the tests of the language, the checks and every face, in short form
 	GOGC=400 $(GO) test -short -vet=off -p $$((2 * $$(getconf _NPROCESSORS_ONLN))) ./parser/... ./refusal/... ./wrapper/... ./registry/... ./policy ./policy/condition ./policy/boundary ./gateway/... ./test/replies
+
+changed: ## what a change asks for first: the tests of the packages that differ from BASE (main), and of those that import one, in short form
+	GOGC=400 .ci/changed $(BASE)
 
 test: ## all tests
 	$(GO) test ./...
