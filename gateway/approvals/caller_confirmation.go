@@ -105,7 +105,7 @@ func (d *Desk) askOf(ctx context.Context, report *gateway.Report, principal stri
 		switch {
 		case errors.As(err, &refused) && refused.Code == refusal.ApprovalConflict:
 			return 0, true // somebody has ended it meanwhile
-		case err != nil:
+		case err != nil && !errors.Is(err, errDoesNotStand):
 			return refuse(err)
 		}
 		switch state := d.State(&a); state {

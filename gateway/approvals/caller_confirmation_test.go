@@ -2,6 +2,9 @@ package approvals_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +14,7 @@ import (
 	"github.com/callgate/callgate/internal/testkit/facetest"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/approval"
 )
 
 // TestCallerSaysNo: a caller's no lets the same call ask again, unless the caller says that it
@@ -96,5 +100,55 @@ func TestACallersYesStandsForAnHour(t *testing.T) {
 		if asked != most {
 			t.Errorf("%s is offered for %s; expected %s", rule, asked, most)
 		}
+	}
+}
+
+// TestGrantsAreFull: a yes that should stand counts for its own call where no further grant can be kept. A caller
+// that is asked within its call goes on with it, and whoever votes later is told.
+func TestGrantsAreFull(t *testing.T) {
+	kept := store.NewMemory(time.Now)
+	f := facetest.New(t, facetest.Options{
+		Config: facetest.Config(t, map[string]string{
+			"callgate.yaml":  "registry: {files: [tools.yaml]}\napprovals: approvals.yaml\n",
+			"approvals.yaml": "rules: {edits: {by: caller, remember: {same: 1h}}}\n",
+			"policy.csv":     "p, Analyst, *, edit, , ask:edits\n",
+			"tools.yaml":     "tools:\n  - {name: edit, version: 1.0.0, description: Edits., effect: once, run: {type: demo}, input_schema: {type: object}}\n",
+		}),
+		Change: func(_ *gateway.Config, p *calls.Deps) { p.Store, p.Approvals = kept, kept },
+	})
+	for i := range store.MaxGrants {
+		if err := kept.AddGrant(t.Context(), approval.Grant{ID: fmt.Sprintf("grant_%05d", i), Key: fmt.Sprint(i), Until: time.Now().Add(time.Hour)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	admission, err := f.Executor.Kernel.Admit(t.Context(), gateway.Request{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked approvals.Question
+	call := func(answers bool) refusal.Code {
+		o := f.Executor.HandleAdmittedWaiting(t.Context(), admission, gateway.Input{Native: &gateway.NativeCall{Name: "edit", Arguments: []byte("{}")}}, "",
+			calls.Wait{Caller: func(_ context.Context, q approvals.Question) (a approvals.CallerAnswer) {
+				if asked = q; answers {
+					a.Ballot = q.Yes(q.Remember)
+				}
+				return a
+			}})
+		return o.Refusal.Code
+	}
+	if code := call(true); code != refusal.ToolUnavailable { // allowed: here is no engine that would run it
+		t.Errorf("a call that its caller allows: %s", code)
+	}
+	if code := call(false); code != refusal.ApprovalRequired {
+		t.Fatal(code)
+	}
+	desk := f.Executor.Desk()
+	_, err = desk.Confirm(t.Context(), admission.Principal(), asked.ID, *asked.Yes(asked.Remember))
+	var told *refusal.Error
+	if !errors.As(err, &told) || told.Code != refusal.Overloaded || !strings.Contains(told.Message, "10000 grants") {
+		t.Errorf("whoever votes is told %v", err)
+	}
+	if a, err := desk.Get(t.Context(), asked.ID); err != nil || desk.State(&a) != approval.Approved {
+		t.Errorf("%s, %v", desk.State(&a), err)
 	}
 }

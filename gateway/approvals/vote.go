@@ -3,6 +3,7 @@ package approvals
 import (
 	"context"
 	"errors"
+	"fmt"
 	"unicode/utf8"
 
 	"github.com/callgate/callgate/audit"
@@ -122,7 +123,7 @@ func (d *Desk) grant(ctx context.Context, a *approval.Approval) error {
 	}
 	kept, err := d.Grants(ctx, "", maxGrants)
 	if err != nil {
-		return err
+		return refuseGrant(err)
 	}
 	for _, g := range grants {
 		if hasGrant(kept, g.ID) {
@@ -131,13 +132,13 @@ func (d *Desk) grant(ctx context.Context, a *approval.Approval) error {
 		r := d.event(a, g.Votes[len(g.Votes)-1].By, audit.Granted)
 		r.Approvals, r.Rules, r.Until = []string{a.Digest, g.ID, string(g.Scope)}, []string{g.Rule}, g.Until
 		if err := d.kernel().Writer().Write(ctx, r); err != nil {
-			return refusal.From(refusal.Approval, err)
+			return refuseGrant(err)
 		}
 		if _, err := ask(ctx, d, func(ctx context.Context, s store.Approvals) (struct{}, error) {
 			return struct{}{},
 				s.AddGrant(ctx, g)
 		}); err != nil {
-			return d.refuseChange(err)
+			return refuseGrant(err)
 		}
 		d.count([]string{g.Rule}, audit.Granted)
 	}
@@ -146,6 +147,20 @@ func (d *Desk) grant(ctx context.Context, a *approval.Approval) error {
 		return errors.Join(err, d.revokeGrants(ctx, a.ID, now.Ended.By))
 	}
 	return nil
+}
+
+// errDoesNotStand says that a vote counts, but only for the call that it was about.
+var errDoesNotStand = errors.New("the grant is not kept")
+
+// refuseGrant is the refusal of a voter whose vote counts, but makes no grant.
+func refuseGrant(err error) *refusal.Error {
+	refused := refusal.At(refusal.Approval, refusal.StoreUnavailable,
+		"Your yes counts, but only for this call, since no grant can be kept now. Send the same vote again later.")
+	if errors.Is(err, store.ErrFull) {
+		refused = refusal.At(refusal.Approval, refusal.Overloaded, fmt.Sprintf(
+			"Your yes counts, but only for this call, since %d grants stand, which is the most. Revoke some, and send the same vote again.", maxGrants))
+	}
+	return refused.WithCause(errors.Join(errDoesNotStand, err))
 }
 
 func hasGrant(grants []approval.Grant, id string) bool {
