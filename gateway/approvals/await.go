@@ -27,7 +27,7 @@ func (d *Desk) AwaitChange(ctx context.Context, id string, was approval.State) (
 	for {
 		watch, err := ask(ctx, d, func(_ context.Context, s store.Approvals) (*store.Watch, error) { return s.WatchApproval(id) })
 		if err != nil {
-			return approval.Approval{}, "", refuseStore(err)
+			return approval.Approval{}, "", refuseRead(err)
 		}
 		a, err := d.Get(ctx, id)
 		if err != nil {

@@ -105,7 +105,7 @@ func (d *Desk) askOf(ctx context.Context, report *gateway.Report, principal stri
 		switch {
 		case errors.As(err, &refused) && refused.Code == refusal.ApprovalConflict:
 			return 0, true // somebody has ended it meanwhile
-		case err != nil && !errors.Is(err, errDoesNotStand):
+		case err != nil:
 			return refuse(err)
 		}
 		switch state := d.State(&a); state {
@@ -180,7 +180,8 @@ func (d *Desk) Questions(ctx context.Context, decision *gateway.Decision) []*Que
 
 // Confirm takes the vote of a principal on a call of its own, and returns the approval as it is
 // then. It counts for rules that callers answer, and for no other. A no of a caller stands only if
-// the ballot says so: else the same call may be asked for again. The error is a *refusal.Error.
+// the ballot says so: else the same call may be asked for again. A yes of which no grant can be kept counts for its
+// call alone, without an error. The error is a *refusal.Error.
 func (d *Desk) Confirm(ctx context.Context, principal, id string, b Ballot) (approval.Approval, error) {
 	a, err := d.Get(context.WithoutCancel(ctx), id)
 	if err != nil {
@@ -192,5 +193,9 @@ func (d *Desk) Confirm(ctx context.Context, principal, id string, b Ballot) (app
 	if v.Rules, err = a.MayConfirm(principal, rules); err != nil {
 		return a, refuseVoter(err)
 	}
-	return d.cast(ctx, a, v)
+	a, err = d.cast(ctx, a, v)
+	if errors.Is(err, errDoesNotStand) {
+		return a, nil // the next such call asks again
+	}
+	return a, err
 }

@@ -103,52 +103,120 @@ func TestACallersYesStandsForAnHour(t *testing.T) {
 	}
 }
 
-// TestGrantsAreFull: a yes that should stand counts for its own call where no further grant can be kept. A caller
-// that is asked within its call goes on with it, and whoever votes later is told.
-func TestGrantsAreFull(t *testing.T) {
-	kept := store.NewMemory(time.Now)
+// failing is a store whose revocations of grants fail while it says so.
+type failing struct {
+	*store.Memory
+	now bool
+}
+
+func (f *failing) RevokeGrant(ctx context.Context, id string) (approval.Grant, error) {
+	if f.now {
+		return approval.Grant{}, errors.New("the store is away")
+	}
+	return f.Memory.RevokeGrant(ctx, id)
+}
+
+// grants is a desk of one rule that approvers decide, and one that callers do; call makes a call that asks by one of
+// them, and returns its code and what the caller was asked.
+func grants(t *testing.T, kept *failing) (desk *approvals.Desk, call func(tool string) (refusal.Code, string, approvals.Question)) {
 	f := facetest.New(t, facetest.Options{
 		Config: facetest.Config(t, map[string]string{
 			"callgate.yaml":  "registry: {files: [tools.yaml]}\napprovals: approvals.yaml\n",
-			"approvals.yaml": "rules: {edits: {by: caller, remember: {same: 1h}}}\n",
-			"policy.csv":     "p, Analyst, *, edit, , ask:edits\n",
-			"tools.yaml":     "tools:\n  - {name: edit, version: 1.0.0, description: Edits., effect: once, run: {type: demo}, input_schema: {type: object}}\n",
+			"approvals.yaml": "rules: {edits: {by: caller, remember: {same: 1h}}, pays: {approve: 1, remember: {same: 1h}}}\n",
+			"policy.csv":     "p, Analyst, *, edit, , ask:edits\np, Analyst, *, pay, , ask:pays\n",
+			"tools.yaml": "tools:\n  - {name: edit, version: 1.0.0, description: Edits., effect: once, run: {type: demo}, input_schema: {type: object}}\n" +
+				"  - {name: pay, version: 1.0.0, description: Pays., effect: once, run: {type: demo}, input_schema: {type: object}}\n",
 		}),
-		Change: func(_ *gateway.Config, p *calls.Deps) { p.Store, p.Approvals = kept, kept },
+		Change: func(c *gateway.Config, p *calls.Deps) {
+			p.Store, p.Approvals = kept.Memory, kept
+			c.People = func(v approval.Vote) approval.Voter {
+				return approval.Voter{Principal: v.By, Approves: []string{"pays"}}
+			}
+		},
 	})
+	admission, err := f.Executor.Kernel.Admit(t.Context(), gateway.Request{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f.Executor.Desk(), func(tool string) (refusal.Code, string, approvals.Question) {
+		var asked approvals.Question
+		o := f.Executor.HandleAdmittedWaiting(t.Context(), admission, gateway.Input{Native: &gateway.NativeCall{Name: tool, Arguments: []byte("{}")}}, "",
+			calls.Wait{Caller: func(_ context.Context, q approvals.Question) (a approvals.CallerAnswer) {
+				if asked = q; len(q.Rules) > 0 {
+					a.Ballot = q.Yes(q.Remember)
+				}
+				return a
+			}})
+		if o.Refusal == nil {
+			t.Fatalf("%s", o.Result)
+		}
+		id := ""
+		if o.ApprovalRequest != nil {
+			id = o.ApprovalRequest.ID
+		}
+		return o.Refusal.Code, id, asked
+	}
+}
+
+// code is that of a refusal; empty without one.
+func code(err error) refusal.Code {
+	if err == nil {
+		return ""
+	}
+	return refusal.From(refusal.Approval, err).Code
+}
+
+var ada = approval.Voter{Principal: "ada", Approves: []string{"pays"}}
+
+// TestGrantsAreFull: a yes that should stand counts for its own call where no further grant can be kept. A caller
+// that is asked within its call goes on with it, and an approver is told.
+func TestGrantsAreFull(t *testing.T) {
+	kept := &failing{Memory: store.NewMemory(time.Now)}
 	for i := range store.MaxGrants {
 		if err := kept.AddGrant(t.Context(), approval.Grant{ID: fmt.Sprintf("grant_%05d", i), Key: fmt.Sprint(i), Until: time.Now().Add(time.Hour)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	admission, err := f.Executor.Kernel.Admit(t.Context(), gateway.Request{})
+	desk, call := grants(t, kept)
+	if code, _, _ := call("edit"); code != refusal.ToolUnavailable { // allowed: here is no engine that would run it
+		t.Errorf("a call that its caller allows: %s", code)
+	}
+	_, id, _ := call("pay")
+	a, err := desk.Get(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var asked approvals.Question
-	call := func(answers bool) refusal.Code {
-		o := f.Executor.HandleAdmittedWaiting(t.Context(), admission, gateway.Input{Native: &gateway.NativeCall{Name: "edit", Arguments: []byte("{}")}}, "",
-			calls.Wait{Caller: func(_ context.Context, q approvals.Question) (a approvals.CallerAnswer) {
-				if asked = q; answers {
-					a.Ballot = q.Yes(q.Remember)
-				}
-				return a
-			}})
-		return o.Refusal.Code
+	yes := approvals.Ballot{Yes: true, Digest: a.Digest, Remember: approval.Remember{Scope: approval.Same, For: time.Hour}}
+	if _, err := desk.Vote(t.Context(), ada, id, yes); code(err) != refusal.Overloaded || !strings.Contains(err.Error(), "10000 grants") {
+		t.Errorf("an approver is told %v", err)
 	}
-	if code := call(true); code != refusal.ToolUnavailable { // allowed: here is no engine that would run it
-		t.Errorf("a call that its caller allows: %s", code)
-	}
-	if code := call(false); code != refusal.ApprovalRequired {
-		t.Fatal(code)
-	}
-	desk := f.Executor.Desk()
-	_, err = desk.Confirm(t.Context(), admission.Principal(), asked.ID, *asked.Yes(asked.Remember))
-	var told *refusal.Error
-	if !errors.As(err, &told) || told.Code != refusal.Overloaded || !strings.Contains(told.Message, "10000 grants") {
-		t.Errorf("whoever votes is told %v", err)
-	}
-	if a, err := desk.Get(t.Context(), asked.ID); err != nil || desk.State(&a) != approval.Approved {
+	if a, err := desk.Get(t.Context(), id); err != nil || desk.State(&a) != approval.Approved {
 		t.Errorf("%s, %v", desk.State(&a), err)
+	}
+}
+
+// TestRevokedAgain: a revocation that failed between the approval and its grants is finished by another.
+func TestRevokedAgain(t *testing.T) {
+	kept := &failing{Memory: store.NewMemory(time.Now), now: true}
+	desk, call := grants(t, kept)
+	_, id, _ := call("pay")
+	a, err := desk.Get(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	yes := approvals.Ballot{Yes: true, Digest: a.Digest, Remember: approval.Remember{Scope: approval.Same, For: time.Hour}}
+	if _, err := desk.Vote(t.Context(), ada, id, yes); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []struct {
+		code  refusal.Code
+		stand int
+	}{{refusal.StoreUnavailable, 1}, {refusal.StoreUnavailable, 1}, {"", 0}, {refusal.ApprovalConflict, 0}} {
+		kept.now = i < 2
+		_, err := desk.End(t.Context(), id, approval.EndRevoked, "op", "")
+		stand, listed := desk.Grants(t.Context(), "", 10)
+		if code(err) != want.code || len(stand) != want.stand || listed != nil {
+			t.Errorf("revoked %d times: %v, %d grants stand, %v", i+1, err, len(stand), listed)
+		}
 	}
 }

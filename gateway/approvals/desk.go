@@ -104,7 +104,8 @@ func (d *Desk) Open(ctx context.Context, c *gateway.Call) (approval.Approval, er
 		return a, refusal.From(refusal.Approval, err)
 	}
 	if found, _, err := d.Consents(ctx, &a.Call, a.Digest, nil); err != nil {
-		return a, refuseStore(err)
+		return a, refusal.At(refusal.Approval, refusal.StoreUnavailable,
+			"Approvals cannot be read now, so nobody was asked and nothing was executed. Say so; the call can be sent again later.").WithCause(err)
 	} else if i := slices.IndexFunc(found, func(f approval.Approval) bool { return f.Key() == a.Key() && f.Live(d.deps.Now()) }); i >= 0 {
 		return found[i], nil
 	}
@@ -122,7 +123,8 @@ func (d *Desk) Open(ctx context.Context, c *gateway.Call) (approval.Approval, er
 		refused := refusal.At(refusal.Approval, refusal.Overloaded, "Too many calls wait for people's approval, so nobody was asked and nothing was executed. Say so; the call can be sent again later.").WithCause(err)
 		return a, refused
 	case err != nil:
-		return a, refuseStore(err)
+		return a, refusal.At(refusal.Approval, refusal.StoreUnavailable,
+			"Nothing was executed, and whether people were asked is not known, since the store failed. Say so; the same call can be sent again later, and is asked for once.").WithCause(err)
 	}
 	if opened.ID == a.ID {
 		d.count(a.Rules, audit.Requested)
@@ -130,10 +132,9 @@ func (d *Desk) Open(ctx context.Context, c *gateway.Call) (approval.Approval, er
 	return opened, nil
 }
 
-// refuseStore is the refusal where the store cannot be relied on.
-func refuseStore(err error) *refusal.Error {
-	return refusal.At(refusal.Approval, refusal.StoreUnavailable,
-		"Approvals cannot be read or changed now, and nothing was done. Try again later.").WithCause(err)
+// refuseRead is the refusal where the store cannot be read.
+func refuseRead(err error) *refusal.Error {
+	return refusal.At(refusal.Approval, refusal.StoreUnavailable, "Approvals cannot be read now. Try again later.").WithCause(err)
 }
 
 func (d *Desk) count(rules []string, code refusal.Code) {

@@ -91,27 +91,28 @@ func (d *Desk) cast(ctx context.Context, a approval.Approval, v approval.Vote) (
 func (d *Desk) settleGrants(ctx context.Context, a *approval.Approval, by string) error {
 	switch {
 	case a.Ended.End == approval.EndDenied || a.Ended.End == approval.EndRevoked:
-		return d.revokeGrants(ctx, a.ID, by)
+		_, err := d.revokeGrants(ctx, a.ID, by)
+		return err
 	case a.Ran != "":
 		return nil
 	}
 	return d.grant(ctx, a)
 }
 
-// revokeGrants ends the grants that the votes of an approval have made.
-func (d *Desk) revokeGrants(ctx context.Context, id, by string) error {
+// revokeGrants ends the grants that the votes of an approval have made, and returns how many that were.
+func (d *Desk) revokeGrants(ctx context.Context, id, by string) (revoked int, err error) {
 	grants, err := d.Grants(ctx, "", maxGrants)
-	if err != nil {
-		return err
-	}
-	for i := range grants {
+	for i := 0; i < len(grants) && err == nil; i++ {
 		if grants[i].Approval == id {
-			if err := d.revokeGrant(ctx, &grants[i], by); err != nil {
-				return err
-			}
+			err = d.revokeGrant(ctx, &grants[i], by)
+			revoked++
 		}
 	}
-	return nil
+	if err != nil {
+		return revoked, refusal.At(refusal.Approval, refusal.StoreUnavailable,
+			"The approval has ended, but grants that it has made may still stand. Send the same again.").WithCause(err)
+	}
+	return revoked, nil
 }
 
 // grant keeps the grants that the votes of an approval make.
@@ -123,7 +124,7 @@ func (d *Desk) grant(ctx context.Context, a *approval.Approval) error {
 	}
 	kept, err := d.Grants(ctx, "", maxGrants)
 	if err != nil {
-		return refuseGrant(err)
+		return refuseGrant(err, notMade)
 	}
 	for _, g := range grants {
 		if hasGrant(kept, g.ID) {
@@ -132,35 +133,43 @@ func (d *Desk) grant(ctx context.Context, a *approval.Approval) error {
 		r := d.event(a, g.Votes[len(g.Votes)-1].By, audit.Granted)
 		r.Approvals, r.Rules, r.Until = []string{a.Digest, g.ID, string(g.Scope)}, []string{g.Rule}, g.Until
 		if err := d.kernel().Writer().Write(ctx, r); err != nil {
-			return refuseGrant(err)
+			return refuseGrant(err, notMade)
 		}
 		if _, err := ask(ctx, d, func(ctx context.Context, s store.Approvals) (struct{}, error) {
 			return struct{}{},
 				s.AddGrant(ctx, g)
 		}); err != nil {
-			return refuseGrant(err)
+			return refuseGrant(err, perhapsMade)
 		}
 		d.count([]string{g.Rule}, audit.Granted)
 	}
 	// Somebody may have ended the approval before there was a grant of it to revoke.
-	if now, err := d.Get(ctx, a.ID); err != nil || now.Ended.End == approval.EndDenied || now.Ended.End == approval.EndRevoked {
-		return errors.Join(err, d.revokeGrants(ctx, a.ID, now.Ended.By))
+	now, err := d.Get(ctx, a.ID)
+	if err == nil && now.Ended.End != approval.EndDenied && now.Ended.End != approval.EndRevoked {
+		return nil
 	}
-	return nil
+	_, revoking := d.revokeGrants(ctx, a.ID, now.Ended.By)
+	if err != nil {
+		return refuseGrant(errors.Join(err, revoking), perhapsMade)
+	}
+	return revoking
 }
 
-// errDoesNotStand says that a vote counts, but only for the call that it was about.
+// errDoesNotStand says that a vote counts, but perhaps only for the call that it was about.
 var errDoesNotStand = errors.New("the grant is not kept")
 
-// refuseGrant is the refusal of a voter whose vote counts, but makes no grant.
-func refuseGrant(err error) *refusal.Error {
-	refused := refusal.At(refusal.Approval, refusal.StoreUnavailable,
-		"Your yes counts, but only for this call, since no grant can be kept now. Send the same vote again later.")
+// What a voter is told whose vote counts, but perhaps makes no grant.
+const (
+	notMade     = "Your yes counts for this call alone, since its grant could not be recorded."
+	perhapsMade = "Your yes counts for this call. Whether it stands for others is not known, since the store failed: look at the grants."
+)
+
+func refuseGrant(err error, told string) *refusal.Error {
+	code := refusal.StoreUnavailable
 	if errors.Is(err, store.ErrFull) {
-		refused = refusal.At(refusal.Approval, refusal.Overloaded, fmt.Sprintf(
-			"Your yes counts, but only for this call, since %d grants stand, which is the most. Revoke some, and send the same vote again.", maxGrants))
+		code, told = refusal.Overloaded, fmt.Sprintf("Your yes counts for this call alone: %d grants stand, which is the most. An operator can revoke some.", maxGrants)
 	}
-	return refused.WithCause(errors.Join(errDoesNotStand, err))
+	return refusal.At(refusal.Approval, code, told).WithCause(errors.Join(errDoesNotStand, err))
 }
 
 func hasGrant(grants []approval.Grant, id string) bool {
@@ -183,6 +192,12 @@ func (d *Desk) End(ctx context.Context, id string, end approval.End, by, reason 
 	e := approval.Ending{End: end, By: by, Reason: reason}
 	tried := a
 	if err := tried.Finish(e, d.deps.Now()); err != nil {
+		// It may have ended so before its grants could.
+		if end == approval.EndRevoked && (a.Ended.End == approval.EndRevoked || a.Ended.End == approval.EndDenied) {
+			if revoked, err := d.revokeGrants(ctx, id, by); revoked > 0 || err != nil {
+				return a, err
+			}
+		}
 		return a, d.refuseChange(err)
 	}
 	r := d.event(&a, by, codeOf(end))
@@ -198,9 +213,9 @@ func (d *Desk) End(ctx context.Context, id string, end approval.End, by, reason 
 	}
 	d.count(a.Rules, codeOf(end))
 	if end == approval.EndRevoked {
-		return a, d.revokeGrants(ctx, id, by)
+		_, err = d.revokeGrants(ctx, id, by)
 	}
-	return a, nil
+	return a, err
 }
 
 // codeOf names an end in the audit log.
@@ -290,7 +305,8 @@ func (d *Desk) refuseChange(err error) *refusal.Error {
 	case errors.Is(err, store.ErrNotFound):
 		return notFound()
 	default:
-		return refuseStore(err)
+		return refusal.At(refusal.Approval, refusal.StoreUnavailable,
+			"Whether this was taken is not known, since the store failed. Look at the approval, or send the same again: it counts once.").WithCause(err)
 	}
 	return refusal.New(refusal.ApprovalConflict, conflict).WithCause(err)
 }
@@ -304,7 +320,7 @@ func (d *Desk) Get(ctx context.Context, id string) (approval.Approval, error) {
 	case errors.Is(err, errNoStore), errors.Is(err, store.ErrNotFound), err == nil && a.Outlived(d.deps.Now()):
 		return a, notFound()
 	case err != nil:
-		return a, refuseStore(err)
+		return a, refuseRead(err)
 	}
 	return a, nil
 }
@@ -319,7 +335,7 @@ func (d *Desk) Grants(ctx context.Context, after string, limit int) ([]approval.
 		return s.Grants(ctx, after, limit)
 	})
 	if err != nil {
-		return nil, refuseStore(err)
+		return nil, refuseRead(err)
 	}
 	return grants, nil
 }
@@ -328,7 +344,7 @@ func (d *Desk) Grants(ctx context.Context, after string, limit int) ([]approval.
 func (d *Desk) List(ctx context.Context, f store.ApprovalFilter) ([]approval.Approval, error) {
 	list, err := ask(ctx, d, func(ctx context.Context, s store.Approvals) ([]approval.Approval, error) { return s.Approvals(ctx, f) })
 	if err != nil {
-		return nil, refuseStore(err)
+		return nil, refuseRead(err)
 	}
 	return list, nil
 }

@@ -43,7 +43,7 @@ func (d *Desk) Measure(ctx context.Context) error {
 		return k, err
 	})
 	if err != nil {
-		return refuseStore(err)
+		return refuseRead(err)
 	}
 	d.measuring.Lock()
 	defer d.measuring.Unlock()
