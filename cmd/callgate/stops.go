@@ -31,8 +31,8 @@ until callgate resume or for the time of --for, over restarts, and at every gate
 shares calls or limits on the same Redis. What runs already is listed, not ended. Callers and
 models learn that the operator has stopped this, not why. Operators may stop and resume.
 
-Exit code 0: in force at every gateway. 1: refused, or another gateway has not confirmed
-within 3 seconds (those that have, obey). 3: the gateway does not answer.`,
+Exit code 0: in force at every gateway. 1: refused, or other gateways have not confirmed within
+3 seconds (those that have, obey), or cannot be asked. 3: the gateway does not answer.`,
 		Example: `  callgate stop --agent Analyst --reason "refunds twice"
   callgate stop --tool github.* --for 1h --reason "their token leaked"`,
 		Args: cobra.NoArgs,
@@ -157,10 +157,15 @@ func (a *adminAPI) act(c *cobra.Command, method, path string, body any, asJSON b
 	} else {
 		a.writeAct(&answer, method == http.MethodPost)
 	}
-	if len(answer.Missing) > 0 {
+	if len(answer.Missing) > 0 || isUnknownElsewhere(&answer) {
 		return cli.ErrRefused
 	}
 	return nil
+}
+
+// isUnknownElsewhere reports whether there may be other gateways, of which nothing is known.
+func isUnknownElsewhere(answer *admin.StopAnswer) bool {
+	return answer.Scope != admin.ScopeAlone && len(answer.Confirmed)+len(answer.Missing) == 0
 }
 
 func (a *adminAPI) writeAct(answer *admin.StopAnswer, stopped bool) {
@@ -169,8 +174,11 @@ func (a *adminAPI) writeAct(answer *admin.StopAnswer, stopped bool) {
 		word, place = "stopped", "in force"
 	}
 	fmt.Fprintf(a.Stdout, "%s: %s %s\n", shownText(answer.Stop.ID), word, shownText(answer.Stop.String()))
-	where := "at this gateway alone"
-	if n := len(answer.Confirmed); answer.Scope != admin.ScopeAlone {
+	where, n := "at this gateway alone", len(answer.Confirmed)
+	switch {
+	case isUnknownElsewhere(answer):
+		where = "at this gateway; of the others nothing is known"
+	case answer.Scope != admin.ScopeAlone:
 		where = fmt.Sprintf("confirmed by %d of %d gateways", n, n+len(answer.Missing))
 	}
 	fmt.Fprintf(a.Stdout, "  %s  %s\n", place, where)

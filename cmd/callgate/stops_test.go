@@ -30,6 +30,8 @@ func TestStopCommands(t *testing.T) {
 			[]string{"stop_A: stopped agent Analyst, tool github.*\n", "confirmed by 1 of 1 gateways", `call_A pay\u202e, dispatched, for 1 s: it is not ended`, "note      A note."}},
 		{"stop --project acme/alpha --principal bot --thread t --reason why", missing,
 			`POST /v1/stops Bearer cgk_one {"principal":"bot","workspace":"acme","project":"alpha","thread":"t","reason":"why"}`, exitRefused, []string{"confirmed by 1 of 2 gateways", "missing   N2 has not confirmed"}},
+		{"stop --everything --reason why", strings.Replace(stopDone, `{"node":"N1","replica":"host-1"}`, "", 1), `POST /v1/stops Bearer cgk_one {"everything":true,"reason":"why"}`, exitRefused,
+			[]string{"in force  at this gateway; of the others nothing is known"}},
 		{"stop --everything --reason why", strings.Replace(stopDone, "all gateways", "this gateway alone", 1), `POST /v1/stops Bearer cgk_one {"everything":true,"reason":"why"}`, exitAccepted, []string{"at this gateway alone"}},
 		{"stop --everything --reason why --json", stopDone, `POST /v1/stops Bearer cgk_one {"everything":true,"reason":"why"}`, exitAccepted, []string{`"scope":"all gateways"`}},
 		{"stops", `{"stops":[` + stopOfAda + `],"scope":"all gateways"}`, "GET /v1/stops Bearer cgk_one", exitAccepted, []string{"stop_A", "ada", "agent Analyst, tool github.*", "resumed"}},

@@ -143,8 +143,11 @@ func (d *Desk) await(ctx context.Context, act *Act, unshared error) {
 		}
 		select {
 		case <-ctx.Done():
-			if len(act.Confirmed)+len(act.Missing) == 0 {
+			switch {
+			case unshared != nil:
 				act.Problems = append(act.Problems, "The other gateways cannot be told now, since Redis does not answer: they are as soon as it does. Tell them at their own admin listeners.")
+			case len(act.Confirmed)+len(act.Missing) == 0:
+				act.Problems = append(act.Problems, "Whether the other gateways have it is not known, since Redis does not answer.")
 			}
 			return
 		case <-time.After(confirmLook):
