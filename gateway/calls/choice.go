@@ -157,7 +157,7 @@ func (e *Executor) respond(call *stored.Call, selected int) error {
 	}
 	if err != nil {
 		return refusal.New(refusal.ToolUnavailable,
-			"The tool did not accept what was chosen, and it is not sent again. The tool may ask once more.").WithCause(err)
+			"The tool has not said that it accepted what was chosen, and it is not sent again. The tool may ask once more.").WithCause(err)
 	}
 	return nil
 }

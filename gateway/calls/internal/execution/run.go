@@ -122,7 +122,9 @@ func (c *Call) dispatchCallback(ctx context.Context, a gateway.Approved, start t
 	err := c.storePending(acting, until)
 	c.Trace().StoreStep(acting, started, err)
 	if err != nil {
-		return c.Finish(ctx, tool.Result{}, refuse.Unsaved(acting, err), start)
+		// This is what the call ends with, for whoever repeats its key.
+		return c.Finish(ctx, tool.Result{}, refusal.New(refusal.StoreUnavailable, "The call could not be saved and was not executed. "+
+			"Retry later, with a new idempotency key if it had one; changing the call will not help.").WithCause(err), start)
 	}
 	output, err := c.run(acting, a, nil)
 	if err != nil || !output.Pending {
