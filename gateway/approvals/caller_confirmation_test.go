@@ -69,7 +69,6 @@ func TestCallerSaysNo(t *testing.T) {
 }
 
 // TestACallersYesStandsForAnHour: a rule may let a yes stand for longer, but not one of a caller.
-// offered a time of less than a second.
 func TestACallersYesStandsForAnHour(t *testing.T) {
 	for rule, most := range map[string]time.Duration{
 		"{by: caller}": 0, "{by: caller, remember: {same: 90500ms}}": 90 * time.Second,
@@ -117,8 +116,8 @@ func (f *failing) RevokeGrant(ctx context.Context, id string) (approval.Grant, e
 }
 
 // grants is a desk of one rule that approvers decide, and one that callers do; call makes a call that asks by one of
-// them, and returns its code and what the caller was asked.
-func grants(t *testing.T, kept *failing) (desk *approvals.Desk, call func(tool string) (refusal.Code, string, approvals.Question)) {
+// them, and returns its code and the id of its approval, if it waits.
+func grants(t *testing.T, kept *failing) (desk *approvals.Desk, call func(tool string) (refusal.Code, string)) {
 	f := facetest.New(t, facetest.Options{
 		Config: facetest.Config(t, map[string]string{
 			"callgate.yaml":  "registry: {files: [tools.yaml]}\napprovals: approvals.yaml\n",
@@ -138,11 +137,10 @@ func grants(t *testing.T, kept *failing) (desk *approvals.Desk, call func(tool s
 	if err != nil {
 		t.Fatal(err)
 	}
-	return f.Executor.Desk(), func(tool string) (refusal.Code, string, approvals.Question) {
-		var asked approvals.Question
+	return f.Executor.Desk(), func(tool string) (refusal.Code, string) {
 		o := f.Executor.HandleAdmittedWaiting(t.Context(), admission, gateway.Input{Native: &gateway.NativeCall{Name: tool, Arguments: []byte("{}")}}, "",
 			calls.Wait{Caller: func(_ context.Context, q approvals.Question) (a approvals.CallerAnswer) {
-				if asked = q; len(q.Rules) > 0 {
+				if len(q.Rules) > 0 {
 					a.Ballot = q.Yes(q.Remember)
 				}
 				return a
@@ -154,7 +152,7 @@ func grants(t *testing.T, kept *failing) (desk *approvals.Desk, call func(tool s
 		if o.ApprovalRequest != nil {
 			id = o.ApprovalRequest.ID
 		}
-		return o.Refusal.Code, id, asked
+		return o.Refusal.Code, id
 	}
 }
 
@@ -178,10 +176,10 @@ func TestGrantsAreFull(t *testing.T) {
 		}
 	}
 	desk, call := grants(t, kept)
-	if code, _, _ := call("edit"); code != refusal.ToolUnavailable { // allowed: here is no engine that would run it
+	if code, _ := call("edit"); code != refusal.ToolUnavailable { // allowed: here is no engine that would run it
 		t.Errorf("a call that its caller allows: %s", code)
 	}
-	_, id, _ := call("pay")
+	_, id := call("pay")
 	a, err := desk.Get(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
@@ -199,7 +197,7 @@ func TestGrantsAreFull(t *testing.T) {
 func TestRevokedAgain(t *testing.T) {
 	kept := &failing{Memory: store.NewMemory(time.Now), now: true}
 	desk, call := grants(t, kept)
-	_, id, _ := call("pay")
+	_, id := call("pay")
 	a, err := desk.Get(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
