@@ -3,6 +3,7 @@ package turns
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
@@ -21,8 +22,15 @@ func (r *Run) execute(ctx context.Context, from Source, t *Turn, number int) *Fa
 	r.steps++
 	r.recordOutcomes(number, 0, t, 0, outcomes)
 	r.observeEnded(t, outcomes)
+	acted := slices.ContainsFunc(outcomes, func(o calls.Outcome) bool { return o.Refusal == nil || isToolOutcome(o.Refusal) })
 	for i := range outcomes {
-		if refused := outcomes[i].Refusal; refused != nil && !isToolOutcome(refused) {
+		refused := outcomes[i].Refusal
+		if refused == nil || isToolOutcome(refused) {
+			continue
+		}
+		// Of a call that alone was not saved the model reads: an error would say of all calls that
+		// they can be sent again.
+		if refused.Code != refusal.StoreUnavailable || !acted {
 			return &Failure{Refused: refused, Result: outcomes[i].Result}
 		}
 	}
@@ -32,7 +40,7 @@ func (r *Run) execute(ctx context.Context, from Source, t *Turn, number int) *Fa
 }
 
 // isToolOutcome reports whether a refusal is the outcome of a call, which the model reads,
-// and the run continues. Any other refusal means that nothing could be dispatched.
+// and the run continues. Any other refusal means that the call was not dispatched.
 func isToolOutcome(refused *refusal.Error) bool {
 	return (refused.Stage == refusal.Execute || refused.Stage == refusal.Wrap) && refused.Code != refusal.StoreUnavailable
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/testkit/facetest"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/tool"
 	"github.com/callgate/callgate/upstream"
 )
@@ -94,6 +95,20 @@ func (s *script) Append(outcomes []calls.Outcome) int {
 
 func (s *script) Input(i int) []byte { return []byte(s.inputs[i]) }
 
+// forgetful is a store that does not take some dispatches.
+type forgetful struct {
+	calls.Store
+	unsaved func(call int) bool
+	calls   int
+}
+
+func (s *forgetful) Dispatch(ctx context.Context, id string, task store.Task) error {
+	if s.calls++; s.unsaved(s.calls) {
+		return errors.New("the disk is full")
+	}
+	return s.Store.Dispatch(ctx, id, task)
+}
+
 // ended is what a run came to.
 type ended struct {
 	*script
@@ -105,13 +120,14 @@ type ended struct {
 
 // plan is one run.
 type plan struct {
-	script script
-	rules  func(*upstream.Rules)
-	names  []string // of the request's tools
-	stream bool
-	kept   func() // with each sign of life of a stream, if it is set
-	engine facetest.ToolFunc
-	ctx    context.Context
+	script  script
+	rules   func(*upstream.Rules)
+	names   []string // of the request's tools
+	stream  bool
+	kept    func() // with each sign of life of a stream, if it is set
+	engine  facetest.ToolFunc
+	unsaved func(call int) bool // the dispatches that the store does not take, if it is set
+	ctx     context.Context
 	// observer follows the run, if it is set.
 	observer turns.Observer
 }
@@ -122,7 +138,12 @@ func ends(t *testing.T, p plan) ended {
 	if p.engine == nil {
 		p.engine = func(tool.Call) (tool.Result, error) { return tool.Result{Body: []byte(`{"ok":true}`), JSON: true}, nil }
 	}
-	h := facetest.New(t, facetest.Options{Config: facetest.Vectors(t), Engine: p.engine})
+	change := func(_ *gateway.Config, d *calls.Deps) {
+		if p.unsaved != nil {
+			d.Store = &forgetful{Store: d.Store, unsaved: p.unsaved}
+		}
+	}
+	h := facetest.New(t, facetest.Options{Config: facetest.Vectors(t), Engine: p.engine, Change: change})
 	d := upstream.Defaults()
 	d.Name, d.BaseURL, d.Models = "sample", "http://127.0.0.1:1/v1", []upstream.Model{{ID: "m"}}
 	if p.rules != nil {
@@ -345,6 +366,38 @@ func TestEveryCallHasAResult(t *testing.T) {
 	for i, want := range wants {
 		if !strings.Contains(lines[i], want) {
 			t.Errorf("found %s, want %s", lines[i], want)
+		}
+	}
+}
+
+// TestUnsavedBesideCallsThatRan: where one call of a turn cannot be saved and others run, the model reads of
+// each. Where none runs, the run fails.
+func TestUnsavedBesideCallsThatRan(t *testing.T) {
+	for name, c := range map[string]struct {
+		unsaved func(int) bool
+		want    refusal.Code
+		results []string
+	}{
+		"the second": {func(n int) bool { return n == 2 }, "", []string{`"ok":true`, "could not be saved and was not executed", `"ok":true`}},
+		"the first":  {func(n int) bool { return n == 1 }, "", []string{"could not be saved and was not executed", `"ok":true`, `"ok":true`}},
+		"all":        {func(int) bool { return true }, refusal.StoreUnavailable, nil},
+	} {
+		got := ends(t, plan{
+			script: script{turns: []string{"time_now+time_now+time_now", "well then"}}, rules: orchestrate, names: []string{"time_now"},
+			unsaved: c.unsaved,
+		})
+		if code(got.failed) != c.want || len(got.appended) != min(len(c.results), 1) {
+			t.Errorf("%s: the run ended with %q, with results of %d turns", name, code(got.failed), len(got.appended))
+			continue
+		}
+		if c.results == nil {
+			continue
+		}
+		lines := strings.Split(got.appended[0], "\n")
+		for i, want := range c.results {
+			if !strings.Contains(lines[i], want) {
+				t.Errorf("%s: found %s, want %s", name, lines[i], want)
+			}
 		}
 	}
 }
