@@ -64,7 +64,7 @@ func (d *Desk) Stop(ctx context.Context, s store.Stop) (Act, error) {
 }
 
 // Resume ends a stop. It does once that is in the audit log and on the disk. The error is a
-// *refusal.Error, and everything is stopped as before.
+// *refusal.Error, and everything stays stopped while this process lives; the same may be asked again.
 func (d *Desk) Resume(ctx context.Context, id, by string) (Act, error) {
 	ctx = context.WithoutCancel(ctx)
 	list := d.Active()
@@ -78,7 +78,8 @@ func (d *Desk) Resume(ctx context.Context, id, by string) (Act, error) {
 		return Act{}, refuse.Unrecorded(err)
 	}
 	if err := d.save(s); err != nil {
-		return Act{}, refusal.New(refusal.StoreUnavailable, "It cannot be written to the disk that this was resumed, so it is stopped as before. The log of the gateway says why.").WithCause(err)
+		return Act{}, refusal.New(refusal.StoreUnavailable,
+			"The disk did not confirm the resumption, so this is still stopped, though a restart may end the stop. Resume it again; the log of the gateway says why.").WithCause(err)
 	}
 	d.merge([]store.Stop{s})
 	d.o.Log.Info("an operator has resumed what was stopped", "stop", s.ID, "covers", s.String(), "by", by)
