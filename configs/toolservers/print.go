@@ -87,23 +87,23 @@ func (a Accepter) accept(p *Proposal, digest string) error {
 			return fault
 		}
 	}
-	for _, pin := range p.Forgotten {
-		fmt.Fprintf(a.Out, "%s\t%s\n", a.word(changeForgotten), displayName(a.Server.ToolName(pin.Name), pin.Version))
-	}
 	changes, err := p.Changes()
 	if err != nil {
 		return cli.InternalError{Err: err}
+	}
+	if !a.DryRun {
+		if err := p.Write(); err != nil {
+			return fmt.Errorf("the accepted tools could not be saved: %w", err)
+		}
+	}
+	for _, pin := range p.Forgotten {
+		fmt.Fprintf(a.Out, "%s\t%s\n", a.word(changeForgotten), displayName(a.Server.ToolName(pin.Name), pin.Version))
 	}
 	for _, c := range changes {
 		fmt.Fprintf(a.Out, "%s\t%s\n", a.word(c.Word), displayName(c.Name, c.Version))
 	}
 	printAll(a.Err, "changed", p.Accepted.Changed)
 	printAll(a.Err, "left out", p.Accepted.Refused)
-	if !a.DryRun {
-		if err := p.Write(); err != nil {
-			return fmt.Errorf("the accepted tools could not be saved: %w", err)
-		}
-	}
 	fmt.Fprintf(a.Out, "digest\t%s\n", digest)
 	if a.DryRun {
 		for _, pin := range p.Accepted.Pins {
