@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -119,6 +120,39 @@ func (o office) vote(t *testing.T, id string, by string, yes bool, reason string
 
 func pay(amount string) string {
 	return `{"tool":{"name":"pay","arguments":{"amount":` + amount + `}}}`
+}
+
+// The log names a row that asks by its whole place, in each decision and request alike, also after approvers were shown
+// the row without its folder.
+func TestAskingRowsAreRecorded(t *testing.T) {
+	for name, policy := range map[string]string{
+		"always":        "p, Analyst, *, pay, , ask:refunds\n",
+		"on conditions": "p, Analyst, *, pay, args.amount > 1, ask:refunds\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOffice(t)
+			o.governed(t, policy)
+			place := o.Executor.Kernel.Config().Policy.Rows()[0].Place()
+			if place == "policy.csv:1" {
+				t.Fatalf("the policy has no folder: %s", place)
+			}
+			for _, amount := range []string{"7", "8", "7"} {
+				id := o.send(t, "POST", "/v1/calls", pay(amount)).CallID
+				if a, err := o.Executor.Desk().Get(t.Context(), id); err != nil || !slices.Equal(a.Rows, []string{"policy.csv:1"}) {
+					t.Errorf("approvers of %s see the rows %q, %v", amount, a.Rows, err)
+				}
+			}
+			records := o.Journal.Records()
+			if len(records) != 5 { // three decisions, and two approvals requested
+				t.Errorf("%d records", len(records))
+			}
+			for i, r := range records {
+				if !slices.Equal(r.Rows, []string{place}) {
+					t.Errorf("record %d (%s %s) has the rows %q, want %q", i, r.Event, r.Code, r.Rows, place)
+				}
+			}
+		})
+	}
 }
 
 // A call waits for people, is asked for once however often it is sent, and runs once by their
