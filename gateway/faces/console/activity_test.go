@@ -60,6 +60,7 @@ func TestRefusalsOfThePeriod(t *testing.T) {
 	}
 	refused("older", 2*time.Hour)
 	refused("newer", 30*time.Minute)
+	refused("", time.Minute)
 	for span, want := range map[string][2]bool{"15m": {false, false}, "1h": {false, true}, "24h": {true, true}} {
 		_, body := f.do(t, f.Client(), sent{path: "/console?span=" + span})
 		_, most, _ := strings.Cut(body, `id="most"`)
@@ -69,6 +70,10 @@ func TestRefusalsOfThePeriod(t *testing.T) {
 			if got := [2]bool{strings.Contains(text, "older"), strings.Contains(text, "newer")}; got != want {
 				t.Errorf("%s, %s: found %v: %s", span, part, got, text)
 			}
+		}
+		// A list of calls cannot be of those without a tool, and so is no link.
+		if row := regexp.MustCompile(`<li>[^\n]*without a tool.*?</li>`).FindString(most); row == "" || strings.Contains(row, "/console/calls") {
+			t.Errorf("%s: refusals without a tool are shown as %s", span, row)
 		}
 		if want[1] && !strings.Contains(most, "refusals in the last "+span) || !strings.Contains(body, "Last call <time") {
 			t.Errorf("%s: it does not say what it counts: %s", span, body)
