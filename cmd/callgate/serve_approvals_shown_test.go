@@ -9,9 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/callgate/callgate/app"
-	"github.com/callgate/callgate/configs"
 )
 
 // TestShownIsWhatRuns: the tool gets the bytes that the caller wrote, those that people were shown
@@ -45,14 +42,14 @@ func TestShownIsWhatRuns(t *testing.T) {
 	}
 	// look opens every page and every answer of the admin API that there is of a call.
 	look := func(g *gate, id string) {
-		for _, path := range []string{
+		paths := []string{
 			"/v1/approvals", "/v1/approvals/" + id, "/v1/calls", "/v1/config", "/v1/decisions", "/v1/decisions/" + id, "/v1/grants", "/v1/limits", "/v1/policy", "/v1/status",
-			"/v1/tools", "/v1/tools/pay", "/console", "/console/calls", "/console/calls/" + id, "/console/tools", "/console/tools/pay", "/console/policy", "/console/check",
-			"/console/audit", "/console/limits", "/console/running", "/console/approvals", "/console/approvals/" + id, "/metrics", "/readyz",
-		} {
-			if strings.HasPrefix(path, "/console") && !app.Has(configs.Console) {
-				continue
-			}
+			"/v1/tools", "/v1/tools/pay", "/metrics", "/readyz",
+		}
+		if pages := g.consolePages(t); pages != nil {
+			paths = append(append(paths, pages...), "/console/calls/"+id, "/console/tools/pay", "/console/approvals/"+id)
+		}
+		for _, path := range paths {
 			if r := g.askAdmin(t, path); note(r.body) == "" || r.status != http.StatusOK {
 				t.Errorf("%s: %d %s", path, r.status, r.body)
 			}

@@ -12,12 +12,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/app"
+	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/internal/testkit/corpora"
 )
 
@@ -202,6 +205,22 @@ func (g *gate) askAdmin(t testing.TB, path string) reply {
 		t.Fatalf("%s: %v", path, err)
 	}
 	return r
+}
+
+// consolePages are the pages of the console that its navigation leads to: none without a console.
+func (g *gate) consolePages(t testing.TB) (paths []string) {
+	t.Helper()
+	if !app.Has(configs.Console) {
+		return nil
+	}
+	nav, _, found := strings.Cut(g.askAdmin(t, "/console").body, "</nav>")
+	for _, m := range regexp.MustCompile(`<li><a href="(/console[^"]*)"`).FindAllStringSubmatch(nav, -1) {
+		paths = append(paths, m[1])
+	}
+	if !found || len(paths) == 0 {
+		t.Error("the console has no navigation")
+	}
+	return paths
 }
 
 func (g *gate) try(method, url, body string, headers ...string) (reply, error) {
