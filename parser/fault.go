@@ -184,5 +184,8 @@ func (in input) decide(f *fault) *fault {
 	if in.over() && (f == nil || f.offset >= in.max) {
 		return &fault{offset: in.max, code: refusal.OutputTooLarge}
 	}
+	if f != nil && in.over() {
+		f.ended = false // more came than was read
+	}
 	return f
 }

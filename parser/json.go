@@ -209,7 +209,10 @@ func (r *reader) string() bool {
 			}
 			i += n
 		case c < 0x20:
-			return r.fail(i, refusal.MalformedJSON, "an escape in place of a raw control character")
+			r.fail(i, refusal.MalformedJSON, "an escape in place of a raw control character")
+			// White space after which nothing comes is not part of a completion, which then ends within the string.
+			r.fault.ended = SkipSpace(b, i) == len(b)
+			return false
 		default:
 			size, broken := sequence(b[i:])
 			if broken >= 0 {

@@ -165,6 +165,8 @@ func TestTruncated(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"tool":{"name":"a","arguments":{}}}`:  "truncated_output",
 		`{"tool":{"name":"a","argu`:             "truncated_output",
+		"{\"tool\":{\"name\":\"a\n\t\r\n ":      "truncated_output",
+		"{\"tool\":{\"name\":\"a\n\"":           "malformed_json",
 		`{"a":"\ud83d\u`:                        "truncated_output",
 		"{\"a\":\"\xe2\x80":                     "truncated_output",
 		`[{"tool":1}`:                           "truncated_output",
