@@ -149,8 +149,13 @@ func checkAgentClaim(_ context.Context, c *Call) error {
 		return refusal.New(refusal.AgentRequired, "The call does not say which agent it is for, and every call must here. Send the call again with your own agent's name as the member \"agent\", beside \"tool\".")
 	}
 	if c.parsed.Claimed && c.parsed.Claim != c.subject.Agent {
+		without := ", or without the member \"agent\""
+		if c.config.AgentRequired {
+			without = ""
+		}
 		return refusal.New(refusal.AgentMismatch, fmt.Sprintf(
-			"The call says \"agent\": %s, which is not the agent that it is made for. Send the call again with your own agent's name, or without the member \"agent\".", parser.Quote(c.parsed.Claim)))
+			"The call says \"agent\": %s, which is not the agent that it is made for. Send the call again with your own agent's name%s.",
+			parser.Quote(c.parsed.Claim), without))
 	}
 	return nil
 }

@@ -18,15 +18,19 @@ import (
 func checkWorkspace(_ context.Context, c *Call) error { return c.scope.Workspace() }
 
 // namesNoProject reports whether the caller has several projects, and the request names none.
-func namesNoProject(c *Call) bool {
+func (c *judgement) namesNoProject() bool {
 	return c.principal != nil && len(c.principal.Projects) > 1 && c.subject.Project == ""
 }
 
 // checkProjectNamed is the first step of the stage workspace: the request names its project. It stands
 // before the policy, which would deny every tool without one.
 func checkProjectNamed(context.Context, *Call) error {
-	return refusal.New(refusal.ProjectRequired,
-		"The caller has several projects, and the request names none, so the call cannot be made here. The application must name its project in the request, or in the header Callgate-Project.")
+	return refuseNoProject("the call cannot be made here")
+}
+
+func refuseNoProject(so string) error {
+	return refusal.New(refusal.ProjectRequired, "The caller has several projects, and the request names none, so "+so+
+		". The application must name its project in the request, or in the header Callgate-Project.")
 }
 
 // checkProject is the first step of the stage project: it is the principal's, is

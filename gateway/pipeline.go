@@ -53,7 +53,7 @@ var (
 		{stage: refusal.Parse, run: checkConstraints},
 		{stage: refusal.Permission, run: checkStops, applies: mayBeStopped},
 		{stage: refusal.Schema, run: findTool},
-		{stage: refusal.Workspace, run: checkProjectNamed, applies: namesNoProject},
+		{stage: refusal.Workspace, run: checkProjectNamed, applies: (*Call).namesNoProject},
 		{stage: refusal.Permission, run: checkReach},
 		{stage: refusal.Schema, run: checkStarted, waits: true, applies: isWithheld},
 		{stage: refusal.Schema, run: validateArguments, arguments: true},

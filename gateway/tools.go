@@ -47,6 +47,9 @@ func (c *judgement) tools() ([]Tool, error) {
 	if c.subject.Agent == "" {
 		return nil, refusal.New(refusal.AgentRequired, "The caller may act for several agents and did not name one.")
 	}
+	if c.namesNoProject() {
+		return nil, refuseNoProject("which tools it may use is not known")
+	}
 	tools := []Tool{}
 	for _, entry := range c.config.Tools.Entries() {
 		if meant, _ := c.config.Tools.Lookup(entry.Name()); meant != entry {

@@ -87,6 +87,7 @@ func NewAPIKey() (key, sha string) {
 // ASCII, without a comma.
 func Bearer(header string) string {
 	scheme, token, ok := strings.Cut(header, " ")
+	token = strings.TrimLeft(token, " ") // RFC 9110, section 11.6.2, allows several
 	if !ok || !strings.EqualFold(scheme, "Bearer") || token == "" || !ascii.IsVisible(token) || strings.Contains(token, ",") {
 		return ""
 	}

@@ -246,7 +246,7 @@ func TestCallsOfOthers(t *testing.T) {
 		}
 	}
 	for _, headers := range [][]string{nil, {"Authorization", "Bearer x"}} {
-		if r := get(id, headers...); r.status != 401 || r.code() != "unauthenticated" {
+		if r := get(id, headers...); r.status != 401 || r.code() != "unauthenticated" || r.header.Get("WWW-Authenticate") != "Bearer" {
 			t.Errorf("without a key: %d %s", r.status, r.body)
 		}
 	}
@@ -258,7 +258,8 @@ func TestCallsOfOthers(t *testing.T) {
 		status int
 		code   string
 	}{
-		{list(one.key), 200, ""}, {list(two.key), 403, "agent_required"}, {list(two.key, "Callgate-Agent", "Intern"), 200, ""},
+		{list(one.key), 200, ""}, {list(two.key), 403, "agent_required"}, {list(two.key, "Callgate-Agent", "Intern"), 403, "project_required"},
+		{list(two.key, "Callgate-Agent", "Intern", "Callgate-Project", "alpha"), 200, ""},
 		{list(one.key, "Callgate-Agent", "Intern"), 403, "agent_mismatch"}, {list(one.key, "Callgate-Agent", "Nobody"), 403, "agent_unknown"}, {list("x"), 401, "unauthenticated"},
 	} {
 		if c.reply.status != c.status || c.reply.code() != c.code {

@@ -24,10 +24,13 @@ func LogRefusal(c *gin.Context, refused *refusal.Error) {
 	}
 }
 
-// RetryAfter sets the header of that name, in whole seconds, if the refusal is one
-// that passes, or says when (RFC 9110, section 10.2.3).
-func RetryAfter(c *gin.Context, refused *refusal.Error) {
+// RefusalHeaders sets what the head of a refusal says of how to go on: Retry-After, in whole seconds, if it is one that
+// passes, or says when (RFC 9110, section 10.2.3), and the scheme of the credential that is missing (section 11.6.1).
+func RefusalHeaders(c *gin.Context, refused *refusal.Error) {
 	status := refused.Status()
+	if status == http.StatusUnauthorized {
+		c.Header("WWW-Authenticate", "Bearer")
+	}
 	if refused.RetryAfterMS == 0 && status != http.StatusTooManyRequests && status != http.StatusServiceUnavailable {
 		return
 	}

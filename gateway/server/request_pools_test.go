@@ -75,7 +75,7 @@ func TestPools(t *testing.T) {
 		if at := ask(d, http.MethodGet, "/", nil); at.Code != 200 || !strings.Contains(at.Body.String(), "/v1") || ask(d, http.MethodHead, "/", nil).Code != 200 {
 			t.Errorf("the root: %d %s", at.Code, at.Body)
 		}
-		if d.InFlight() != entered || ask(d, http.MethodGet, "/healthz", nil).Code != 200 || ask(d, http.MethodGet, "/readyz", nil).Code != 200 {
+		if d.InFlight() != entered || ask(d, http.MethodGet, "/healthz", nil).Code != 200 || ask(d, http.MethodHead, "/healthz", nil).Code != 200 || ask(d, http.MethodGet, "/readyz", nil).Code != 200 {
 			t.Errorf("%d in flight of %d that entered", d.InFlight(), entered)
 		}
 		for range entered {

@@ -54,9 +54,9 @@ func New(options Options) *Server {
 	e.HandleMethodNotAllowed = true
 	e.ContextWithFallback = true
 
-	e.GET("/healthz", func(c *gin.Context) { c.String(http.StatusOK, "ok\n") })
-	e.GET("/readyz", s.ready)
-	for _, method := range []string{http.MethodGet, http.MethodHead} { // agents look whether anybody is there
+	for _, method := range []string{http.MethodGet, http.MethodHead} { // agents and load balancers look whether anybody is there
+		e.Handle(method, "/healthz", func(c *gin.Context) { c.String(http.StatusOK, "ok\n") })
+		e.Handle(method, "/readyz", s.ready)
 		e.Handle(method, "/", func(c *gin.Context) { c.String(http.StatusOK, pointer) })
 	}
 	e.NoRoute(s.observeUnknown, func(c *gin.Context) {

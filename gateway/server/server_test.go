@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 func refuseAs(term string) func(*gin.Context, *refusal.Error) {
 	return func(c *gin.Context, refused *refusal.Error) {
 		server.LogRefusal(c, refused)
-		server.RetryAfter(c, refused)
+		server.RefusalHeaders(c, refused)
 		c.String(refused.Status(), "%s %s: %s", term, refused.Code, refused.Message)
 		c.Abort()
 	}

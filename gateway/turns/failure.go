@@ -78,10 +78,10 @@ func (f *Failure) Write(c *gin.Context, contentType string, body []byte) {
 			c.Writer.Header()[name] = values
 		}
 		if f.Upstream.RetryAfter > 0 && c.Writer.Header()["Retry-After"] == nil {
-			server.RetryAfter(c, retryAfter(f.Upstream))
+			server.RefusalHeaders(c, retryAfter(f.Upstream))
 		}
 	} else {
-		server.RetryAfter(c, f.Refused)
+		server.RefusalHeaders(c, f.Refused)
 	}
 	if !f.Retryable {
 		// Clients repeat requests that failed with 409, 429 or 5xx, unless a header

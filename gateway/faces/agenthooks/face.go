@@ -333,7 +333,7 @@ func refuseAs(c *gin.Context, event string, refused *refusal.Error) {
 	default:
 		status, answer = http.StatusOK, blocked(refused)
 	}
-	server.RetryAfter(c, refused)
+	server.RefusalHeaders(c, refused)
 	c.Abort()
 	body, err := json.Marshal(answer)
 	if err != nil {

@@ -104,7 +104,7 @@ const contentJSON = "application/json; charset=utf-8"
 // has another answer or does not match: only the log does.
 func refuse(c *gin.Context, refused *refusal.Error) {
 	server.LogRefusal(c, refused)
-	server.RetryAfter(c, refused)
+	server.RefusalHeaders(c, refused)
 	if refused.Code == refusal.NotFound || refused.Code == refusal.IdempotencyConflict {
 		refused = unmatched() // the same for every reason
 	}

@@ -145,12 +145,12 @@ func (f *Face) writeResponse(c *gin.Context, m *message, a *response) {
 	status := a.status()
 	switch {
 	case a.fault != nil && a.fault.refused != nil:
-		server.RetryAfter(c, a.fault.refused)
+		server.RefusalHeaders(c, a.fault.refused)
 		if status == http.StatusUnauthorized {
 			c.Header("WWW-Authenticate", f.challenge())
 		}
 	case a.failed != nil && a.failed.RetryAfterMS > 0:
-		server.RetryAfter(c, a.failed)
+		server.RefusalHeaders(c, a.failed)
 	}
 	c.Header("Cache-Control", "no-store")
 	c.Data(status, contentJSON, append(a.encode(m), '\n'))

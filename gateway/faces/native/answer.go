@@ -74,7 +74,7 @@ func (f *Face) result(c *gin.Context, status int, id json.RawMessage, result wra
 // Refuse answers in the shape that models read.
 func Refuse(c *gin.Context, refused *refusal.Error) {
 	server.LogRefusal(c, refused)
-	server.RetryAfter(c, refused)
+	server.RefusalHeaders(c, refused)
 	result, err := wrapper.Refusal(nil, refused)
 	body := result.Line
 	if err != nil {
@@ -86,6 +86,7 @@ func Refuse(c *gin.Context, refused *refusal.Error) {
 
 // state is the status of a call.
 type state struct {
+	ID     json.RawMessage `json:"id,omitempty"` // of the request
 	CallID string          `json:"call_id"`
 	State  calls.CallState `json:"state"`
 	// Delivered reports whether the result was given before: then it is not to enter

@@ -80,6 +80,7 @@ func officeConfig(t *testing.T, policy string, change ...func(string) string) *c
 
 // answered is an answer of the face about a call.
 type answered struct {
+	ID       string
 	CallID   string `json:"call_id"`
 	State    string
 	Approval *struct {
@@ -166,7 +167,10 @@ func TestApproved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newOffice(t)
-			first := o.send(t, "POST", "/v1/calls", pay("7"))
+			first := o.send(t, "POST", "/v1/calls", pay("7"), "Callgate-Id", "mine")
+			if first.ID != "mine" {
+				t.Errorf("the id of the request is answered with %q", first.ID)
+			}
 			if a, err := o.Executor.Desk().Get(context.Background(), first.CallID); err != nil || len(a.Rows) != 1 || a.Rows[0] != "policy.csv:1" {
 				t.Errorf("approvers see the rows %q, %v", a.Rows, err)
 			}

@@ -101,7 +101,7 @@ func ReadBody(data []byte) (Body, error) {
 		case "completion", "agent", "workspace", "project", "finish_reason", "id", "thread", "user":
 			return isText(name, first)
 		case "thread_ancestors":
-			if first != '[' {
+			if first != '[' && first != 'n' {
 				return errAncestors
 			}
 			return nil
@@ -137,8 +137,9 @@ func readObject(data []byte, maxDepth int, expected string, expect func(string, 
 
 func unknown(name string) error { return fmt.Errorf("unknown member %s", parser.Quote(name)) }
 
+// isText refuses what is no string, by its first byte. A null is an optional member that is absent.
 func isText(name string, first byte) error {
-	if first != '"' {
+	if first != '"' && (first != 'n' || name == "completion") {
 		return fmt.Errorf("%q must be a string", name)
 	}
 	return nil
@@ -154,7 +155,11 @@ func textOf(name string, raw []byte) (string, error) {
 }
 
 func (b *Body) readID(raw []byte) (err error) {
-	if raw[0] != '"' {
+	switch raw[0] {
+	case 'n':
+		return nil
+	case '"':
+	default:
 		b.ID = bytes.Clone(raw) // a number has its digits
 		return nil
 	}

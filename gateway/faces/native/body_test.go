@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -63,6 +64,24 @@ func TestMembersAreBounded(t *testing.T) {
 		b, err := native.ReadBody([]byte(c.body))
 		if (err == nil) != c.valid || !c.valid && !strings.Contains(err.Error(), `"thread_ancestors" must be a list of at most 64 strings, of at most 1024 bytes each`) {
 			t.Errorf("%s: %d, %.200v", name, len(b.Ancestors), err)
+		}
+	}
+}
+
+// TestNullIsAbsent: a null stands for each member that a body or a line need not have.
+func TestNullIsAbsent(t *testing.T) {
+	const more = `,"agent":null,"workspace":null,"project":null,"finish_reason":null`
+	got, err := native.ReadBody([]byte(`{"completion":"a","id":null,"thread":null,"thread_ancestors":null,"user":null` + more + `}`))
+	if want := (native.Body{Completion: []byte("a")}); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("a body: %+v, %v", got, err)
+	}
+	got, err = native.ReadLine([]byte(`{"id":1,"completion":"a"` + more + `}`))
+	if want := (native.Body{ID: []byte("1"), Completion: []byte("a")}); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("a line: %+v, %v", got, err)
+	}
+	for _, body := range []string{`{"completion":null}`, `{"completion":"a","unknown":null}`} {
+		if _, err := native.ReadBody([]byte(body)); err == nil {
+			t.Errorf("%s was read", body)
 		}
 	}
 }

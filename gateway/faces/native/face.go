@@ -117,13 +117,13 @@ func (f *Face) outcome(c *gin.Context, id json.RawMessage, o calls.Outcome) {
 	server.SetHeader(c, server.HeaderCallID, o.CallID)
 	server.LogRefusal(c, o.Refusal)
 	if o.Refusal != nil {
-		server.RetryAfter(c, o.Refusal)
+		server.RefusalHeaders(c, o.Refusal)
 	}
 	switch {
 	case o.ApprovalRequest != nil:
-		f.answer(c, http.StatusAccepted, state{CallID: o.CallID, State: calls.StateApproval, Approval: approvalOf(o.ApprovalRequest)})
+		f.answer(c, http.StatusAccepted, state{ID: id, CallID: o.CallID, State: calls.StateApproval, Approval: approvalOf(o.ApprovalRequest)})
 	case o.Pending:
-		f.answer(c, o.Status, map[string]string{"call_id": o.CallID, "state": "pending"})
+		f.answer(c, o.Status, state{ID: id, CallID: o.CallID, State: calls.StatePending})
 	case o.Result == nil:
 		text := string(o.Text)
 		f.answer(c, o.Status, acted{ID: id, Text: &text})

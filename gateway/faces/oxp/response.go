@@ -38,7 +38,7 @@ func (f *Face) write(c *gin.Context, status int, value any) {
 // refuse answers what was refused before it was a call.
 func (f *Face) refuse(c *gin.Context, refused *refusal.Error) {
 	server.LogRefusal(c, refused)
-	server.RetryAfter(c, refused)
+	server.RefusalHeaders(c, refused)
 	raw, err := json.Marshal(refused)
 	var fields members
 	if err != nil || json.Unmarshal(raw, &fields) != nil {
@@ -51,10 +51,7 @@ func (f *Face) refuse(c *gin.Context, refused *refusal.Error) {
 // writeError answers with an error of the protocol's for which nothing was run.
 func (f *Face) writeError(c *gin.Context, code refusal.Code, stage refusal.Stage, fields members) {
 	status := statusOf(code, stage)
-	switch status {
-	case http.StatusUnauthorized:
-		c.Header("WWW-Authenticate", "Bearer")
-	case http.StatusUnprocessableEntity:
+	if status == http.StatusUnprocessableEntity {
 		if parameters := parameterErrors(fields); len(parameters) > 0 {
 			fields.set("parameter_errors", parameters)
 		}

@@ -96,7 +96,7 @@ func (f *Face) call(c *gin.Context, a server.Request) {
 	c.Header(server.HeaderCallID, o.CallID)
 	server.LogRefusal(c, o.Refusal)
 	if o.Refusal != nil {
-		server.RetryAfter(c, o.Refusal)
+		server.RefusalHeaders(c, o.Refusal)
 	}
 	f.writeOutcome(c, requested.callID, o, time.Since(start))
 }
