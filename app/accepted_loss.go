@@ -14,10 +14,10 @@ import (
 	"github.com/callgate/callgate/internal/wholefile"
 )
 
-// acceptedLossFile says in a data_dir up to when losses of Redis are accepted.
+// acceptedLossFile says in a data_dir up to when losses are accepted.
 const acceptedLossFile = "loss-accepted"
 
-// AcceptLoss notes in a data folder, whose gateway may be running, that what Redis has lost is accepted
+// AcceptLoss notes in a data folder, whose gateway may be running, that what its store has lost is accepted
 // where the gateway has noticed it by then. It holds for no later loss.
 func AcceptLoss(dir string, noticed time.Time) error {
 	file := filepath.Join(dir, acceptedLossFile)
@@ -27,7 +27,7 @@ func AcceptLoss(dir string, noticed time.Time) error {
 	return nil
 }
 
-// lossAccepted returns what tells whether a loss of Redis that was noticed at a time is accepted, by the
+// lossAccepted returns what tells whether a loss that was noticed at a time is accepted, by the
 // file of AcceptLoss as it is then. It logs a file that cannot be read, once.
 func lossAccepted(dir string, logger *slog.Logger, now func() time.Time) func(noticed time.Time) bool {
 	file, reported := filepath.Join(dir, acceptedLossFile), ""

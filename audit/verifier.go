@@ -52,7 +52,7 @@ func (c Verifier) Verify(files ...string) ([]Chain, error) {
 	case len(files) == 0:
 		return nil, errors.New("no audit file given")
 	case len(c.Keys) == 0 && (c.Partial || c.CheckpointFile != ""):
-		return nil, errors.New("without a public key no head can be verified")
+		return nil, errors.New("without a public key no head can be verified: give the one of audit.sign_key (--public-key)")
 	}
 	chains := groupByChain(files)
 	if len(chains) > 1 && c.CheckpointFile != "" {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/configs/toolservers"
 	"github.com/callgate/callgate/configs/toolservers/lockfile"
+	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/tool"
 )
 
@@ -118,6 +120,18 @@ func TestAcceptWhatIsMeant(t *testing.T) {
 	}
 	if _, _, err := accepting(t, hub, config, toolservers.Accepter{}, "b"); err == nil {
 		t.Error("a tool that nobody has is accepted")
+	}
+	faulty := defined("c", "3")
+	faulty.InputSchema = json.RawMessage(`{"type":"object","$dynamicRef":"#c"}`)
+	hub.say("hub", defined("a", "2"), faulty)
+	if stdout, stderr, err := accepting(t, hub, config, toolservers.Accepter{}); !errors.Is(err, cli.ErrRefused) || fates(t, stdout) != "forgotten\thub.c\nunchanged\thub.a\n" ||
+		!strings.Contains(stderr, "left out: ") || !slices.Equal(pins(), []string{"a 2"}) {
+		t.Fatalf("one that cannot be accepted any more: %v, %q, %q, %v", err, stdout, stderr, pins())
+	}
+	hub.say("hub", faulty)
+	if stdout, stderr, err := accepting(t, hub, config, toolservers.Accepter{}); !errors.Is(err, cli.ErrRefused) || stdout != "" ||
+		!strings.Contains(stderr, "left out: ") || !strings.Contains(stderr, "hub has no tool that can be accepted") || !slices.Equal(pins(), []string{"a 2"}) {
+		t.Fatalf("none that can be accepted: %v, %q, %q, %v", err, stdout, stderr, pins())
 	}
 }
 

@@ -24,7 +24,7 @@ type Proposal struct {
 	// Accepted are the tools that would be accepted, what was changed in them, and why
 	// others are left out.
 	Accepted *lockfile.Acceptance
-	// Forgotten are tools that were accepted and are gone.
+	// Forgotten are tools that were accepted, and are gone or cannot be accepted any more.
 	Forgotten []lockfile.Pin
 
 	server lockfile.Server
@@ -73,6 +73,12 @@ func Propose(ctx context.Context, of Discoverer, loaded *configs.Config, s lockf
 		wanted = append(wanted, o)
 	}
 	p.Accepted = lockfile.Accept(s, wanted)
+	for _, pin := range old {
+		same := func(other lockfile.Pin) bool { return other.Name == pin.Name }
+		if meant(pin.Name) && !slices.ContainsFunc(p.Accepted.Pins, same) && !slices.ContainsFunc(p.Forgotten, same) {
+			p.Forgotten = append(p.Forgotten, pin) // its definition cannot be accepted now
+		}
+	}
 	if s.Type == lockfile.Callback && len(p.Accepted.Refused) > 0 {
 		return p, fmt.Errorf("nothing of the toolset of %s is accepted, since not all of it can be", s.Name)
 	}

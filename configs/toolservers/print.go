@@ -80,6 +80,11 @@ func (a Accepter) allows(digest string) bool { return a.Digest == "" || a.Digest
 
 // accept writes a proposal, unless it is a dry run, and prints the change of each tool.
 func (a Accepter) accept(p *Proposal, digest string) error {
+	printAll(a.Err, "left out", p.Accepted.Refused)
+	if len(p.pins()) == 0 {
+		fmt.Fprintf(a.Err, "nothing is accepted: %s has no tool that can be accepted\n", a.Server.Name)
+		return cli.ErrRefused
+	}
 	fault := p.Check()
 	if fault != nil {
 		fmt.Fprintf(a.Err, "nothing is accepted: with these tools of %s the configuration does not load\n", a.Server.Name)
@@ -103,7 +108,6 @@ func (a Accepter) accept(p *Proposal, digest string) error {
 		fmt.Fprintf(a.Out, "%s\t%s\n", a.word(c.Word), displayName(c.Name, c.Version))
 	}
 	printAll(a.Err, "changed", p.Accepted.Changed)
-	printAll(a.Err, "left out", p.Accepted.Refused)
 	fmt.Fprintf(a.Out, "digest\t%s\n", digest)
 	if a.DryRun {
 		for _, pin := range p.Accepted.Pins {
