@@ -131,6 +131,9 @@ func (s *Config) subject(request Request, p *identity.Principal) Subject {
 	return request.Subject.or(only)
 }
 
+// nameAgent says how a request names its agent, behind a semicolon.
+const nameAgent = `the application must name its agent: in the header Callgate-Agent, in the member "agent" of the JSON body of /v1/check or /v1/calls, or with the --agent flag of a command.`
+
 // checkAgentClaim is the second step: the agent that a model claims to be must be the
 // one of the request, and a call must have an agent. A claim grants nothing.
 func checkAgentClaim(_ context.Context, c *Call) error {
@@ -139,12 +142,12 @@ func checkAgentClaim(_ context.Context, c *Call) error {
 	}
 	if c.subject.Agent == "" {
 		return refusal.New(refusal.AgentRequired,
-			"The caller may act for several agents and did not name one. Nothing was executed; the request must name its agent.")
+			"The caller may act for several agents and did not name one. Nothing was executed; "+nameAgent)
 	}
 	if c.config.AgentRequired && !c.statesAgent() {
 		if c.input.Native != nil {
 			return refusal.New(refusal.AgentRequired,
-				"Every call must name its agent here, and this request does not. Nothing was executed; the request must name its agent.")
+				"Every call must name its agent here, and this request does not. Nothing was executed; "+nameAgent)
 		}
 		return refusal.New(refusal.AgentRequired, "The call does not say which agent it is for, and every call must here. Send the call again with your own agent's name as the member \"agent\", beside \"tool\".")
 	}

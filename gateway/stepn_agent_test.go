@@ -79,6 +79,9 @@ func TestSN35NativeCalls(t *testing.T) {
 		if got := refusedBy(d); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
+		if r := d.Refusal(); r != nil && r.Code == refusal.AgentRequired && !strings.Contains(r.Message, "Nothing was executed; the application must name its agent: in the header Callgate-Agent, ") {
+			t.Errorf("%s: %s", c.name, r.Message)
+		}
 		if c.agent == "Intern" && c.authn != nil {
 			continue // it is not let in at all
 		}

@@ -45,7 +45,7 @@ func (k *Kernel) Tools(ctx context.Context, request Request) ([]Tool, error) {
 // tools lists the tools that the agent may use in its project.
 func (c *judgement) tools() ([]Tool, error) {
 	if c.subject.Agent == "" {
-		return nil, refusal.New(refusal.AgentRequired, "The caller may act for several agents and did not name one.")
+		return nil, refusal.New(refusal.AgentRequired, "The caller may act for several agents and did not name one; "+nameAgent)
 	}
 	if c.namesNoProject() {
 		return nil, refuseNoProject("which tools it may use is not known")

@@ -179,7 +179,8 @@ var codes = map[Code]row{
 	AgentMismatch: {http.StatusForbidden, Identity,
 		"the caller may not act for this agent, or completion and request state different agents",
 		"add the agent to the principal, or correct the application"},
-	AgentRequired: {http.StatusForbidden, Identity, "it is not clear which agent calls", "have the application name the agent"},
+	AgentRequired: {http.StatusForbidden, Identity, "it is not clear which agent calls",
+		"have the application name the agent: in the header `Callgate-Agent`, in the member `agent` of the JSON body of `/v1/check` or `/v1/calls`, or with the `--agent` flag of a command"},
 	CallerRateLimited: {http.StatusTooManyRequests, Identity, "the caller exceeds its rate",
 		"raise the rate of callers in limits.yaml, or have the application obey `Retry-After`"},
 

@@ -43,11 +43,17 @@ func TestAgentHook(t *testing.T) {
 		"permitted": {gateway: answers(200, `{}`), stdout: `{}`},
 		"denied":    {gateway: answers(200, `{"hookSpecificOutput":{}}`), stdout: `{"hookSpecificOutput":{}}`},
 		"passed on": {gateway: func(w http.ResponseWriter, r *http.Request) {
-			if body, err := io.ReadAll(r.Body); err != nil || string(body) != input || r.Method != "POST" || r.URL.Path != "/base/v1/hooks/codex" || r.Header.Get("Authorization") != "Bearer the-key" {
+			if body, err := io.ReadAll(r.Body); err != nil || string(body) != input || r.Method != "POST" || r.URL.Path != "/base/v1/hooks/codex" || r.Header.Get("Authorization") != "Bearer the-key" || r.Header[server.HeaderAgent] != nil {
 				t.Errorf("%s %s %s %v, %v", r.Method, r.URL, body, r.Header, err)
 			}
 			answers(200, `{}`)(w, r)
 		}, args: []string{"--url", "BASE/base/"}, stdout: `{}`},
+		"passed on, for an agent": {gateway: func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get(server.HeaderAgent) != "Coder" {
+				t.Errorf("%v", r.Header)
+			}
+			answers(200, `{}`)(w, r)
+		}, args: []string{"--agent", "Coder"}, stdout: `{}`},
 		"away":                  {stderr: "the gateway cannot be reached"},
 		"no credential":         {gateway: answers(401, `{"error":{"code":"unauthenticated","message":"Who?"}}`), stderr: "status 401: unauthenticated: Who?"},
 		"an error":              {gateway: answers(500, `{}`), stderr: "status 500"},
@@ -103,6 +109,9 @@ func TestAgentHookShell(t *testing.T) {
 	const denial = `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"permission_denied: no"}}`
 	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked, _ := io.ReadAll(r.Body)
+		if agent := r.Header.Get(server.HeaderAgent); agent != "My coder" {
+			t.Errorf("asked for the agent %q", agent)
+		}
 		switch string(asked) {
 		case "permit":
 			w.Header().Set(server.HeaderCallID, "call_1")
@@ -150,7 +159,7 @@ func TestAgentHookShell(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			code, printed, _ := command(t, nil, "hook", "install", "codex", "--url", c.url)
+			code, printed, _ := command(t, nil, "hook", "install", "codex", "--url", c.url, "--agent", "My coder")
 			lines := line.FindAllStringSubmatch(printed, -1)
 			if code != 0 || len(lines) != 3 {
 				t.Fatalf("%d %s", code, printed)
@@ -171,5 +180,19 @@ func TestAgentHookShell(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestHookInstallAgent: the settings name the agent, and no name of which their reader would make another one is printed.
+func TestHookInstallAgent(t *testing.T) {
+	for agent, want := range map[string]string{"claude-code": `"Callgate-Agent": "My coder"`, "codex": `--agent "My coder" ||`} {
+		if code, printed, _ := command(t, nil, "hook", "install", agent, "--agent", "My coder"); code != 0 || !strings.Contains(printed, want) {
+			t.Errorf("%s: %d %s", agent, code, printed)
+		}
+		for _, name := range []string{"$HOME", "`id`", `a"b`, "a'b", `a\b`} {
+			if code, printed, _ := command(t, nil, "hook", "install", agent, "--agent", name); code != 2 || printed != "" {
+				t.Errorf("%s, %s: %d %s", agent, name, code, printed)
+			}
+		}
 	}
 }

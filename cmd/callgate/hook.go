@@ -24,6 +24,8 @@ import (
 const (
 	maxHookInput  = 16 << 20
 	maxHookAnswer = 64 << 10
+
+	hookAgentUsage = "the `AGENT` that calls are judged for (default: the key's only one, or the configuration's)"
 )
 
 func newHooks(e env) *cobra.Command {
@@ -36,7 +38,7 @@ func newHooks(e env) *cobra.Command {
 }
 
 func newAgentHook(e env, agent, title string) *cobra.Command {
-	var address string
+	var address, judgedFor string
 	timeout := 25 * time.Second
 	c := &cobra.Command{
 		Use:   agent,
@@ -56,7 +58,7 @@ install ` + agent + `" prints the settings that name this command.`,
 			done := make(chan error, 1)
 			go func() { // which standard input may block
 				done <- safe.Do(func() (err error) { // a panic would end with a code at which agents run the tool
-					answer, err = askHook(ctx, e, address, agent)
+					answer, err = askHook(ctx, e, address, agent, judgedFor)
 					return err
 				})
 			}()
@@ -79,12 +81,13 @@ install ` + agent + `" prints the settings that name this command.`,
 		},
 	}
 	c.Flags().StringVar(&address, "url", "http://127.0.0.1:8080", "the `URL` of the gateway")
+	c.Flags().StringVar(&judgedFor, "agent", "", hookAgentUsage)
 	c.Flags().Var((*durationFlag)(&timeout), "timeout", "how `LONG` the gateway may take; shorter than the agent waits for its hook")
 	return c
 }
 
-// askHook passes the hook's input on, and returns the gateway's answer.
-func askHook(ctx context.Context, e env, address, agent string) ([]byte, error) {
+// askHook passes the hook's input on, and returns the gateway's answer. A name judgedFor is that of the agent in the configuration.
+func askHook(ctx context.Context, e env, address, agent, judgedFor string) ([]byte, error) {
 	base, err := url.Parse(address)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
 		return nil, fmt.Errorf("--url is %q; expected a URL such as http://127.0.0.1:8080", address)
@@ -103,6 +106,9 @@ func askHook(ctx context.Context, e env, address, agent string) ([]byte, error) 
 	request.Header.Set("Content-Type", "application/json")
 	if key := os.Getenv(keyVariable); key != "" {
 		request.Header.Set("Authorization", "Bearer "+key)
+	}
+	if judgedFor != "" {
+		request.Header.Set(server.HeaderAgent, judgedFor)
 	}
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	response, err := client.Do(request)
@@ -150,7 +156,7 @@ func messageOf(answer []byte) string {
 }
 
 func newHookInstall(e env) *cobra.Command {
-	var address string
+	var address, judgedFor string
 	var managed bool
 	c := &cobra.Command{
 		Use:   "install claude-code|codex",
@@ -164,14 +170,18 @@ Settings of a user or a project can be changed by the agent itself, which can ed
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: []string{"claude-code", "codex"},
 		RunE: func(_ *cobra.Command, args []string) error {
+			if strings.ContainsAny(judgedFor, "$`\\\"'") { // of which a shell, or Claude Code, would make another name
+				return fmt.Errorf("--agent is %q; expected a name without quotes, $ and backslashes", judgedFor)
+			}
 			if args[0] == "codex" {
-				printCodexHooks(e.Stdout, address, managed)
+				printCodexHooks(e.Stdout, address, judgedFor, managed)
 				return nil
 			}
-			return printClaudeHooks(e.Stdout, e.Stderr, address, managed)
+			return printClaudeHooks(e.Stdout, e.Stderr, address, judgedFor, managed)
 		},
 	}
 	c.Flags().StringVar(&address, "url", "http://127.0.0.1:8080", "the `URL` of the gateway")
+	c.Flags().StringVar(&judgedFor, "agent", "", hookAgentUsage)
 	c.Flags().BoolVar(&managed, "managed", false, "print the settings of an administrator")
 	return c
 }
@@ -179,10 +189,14 @@ Settings of a user or a project can be changed by the agent itself, which can ed
 // claudeEvents are those that the gateway answers.
 var claudeEvents = []string{"PreToolUse", "PreSkillShellCommand", "PermissionRequest", "PostToolUse", "PostToolUseFailure"}
 
-func printClaudeHooks(out, notes io.Writer, address string, managed bool) error {
+func printClaudeHooks(out, notes io.Writer, address, judgedFor string, managed bool) error {
+	headers := map[string]string{"Authorization": "Bearer $CALLGATE_KEY"}
+	if judgedFor != "" {
+		headers[server.HeaderAgent] = judgedFor
+	}
 	hook := []any{map[string]any{"hooks": []any{map[string]any{
 		"type": "http", "url": strings.TrimSuffix(address, "/") + "/v1/hooks/claude-code", "timeout": 30, "onFailure": "block",
-		"headers": map[string]string{"Authorization": "Bearer $CALLGATE_KEY"}, "allowedEnvVars": []string{"CALLGATE_KEY"},
+		"headers": headers, "allowedEnvVars": []string{"CALLGATE_KEY"},
 	}}}}
 	events := map[string]any{}
 	for _, event := range claudeEvents {
@@ -202,7 +216,7 @@ func printClaudeHooks(out, notes io.Writer, address string, managed bool) error 
 }
 
 // printCodexHooks prints TOML. The shell denies where the program is missing, which Codex would let pass.
-func printCodexHooks(out io.Writer, address string, managed bool) {
+func printCodexHooks(out io.Writer, address, judgedFor string, managed bool) {
 	place := "~/.codex/config.toml; Codex asks you to trust them, and leaves them out until you do"
 	if managed {
 		place = "/etc/codex/requirements.toml"
@@ -211,13 +225,17 @@ func printCodexHooks(out io.Writer, address string, managed bool) {
 	if managed {
 		fmt.Fprintln(out, "allow_managed_hooks_only = true")
 	}
+	flags := fmt.Sprintf("--url %q", address)
+	if judgedFor != "" {
+		flags += " --agent " + shellWord(judgedFor)
+	}
 	for _, event := range []string{"PreToolUse", "PermissionRequest", "PostToolUse"} {
 		fmt.Fprintf(out, `
 [[hooks.%s]]
 [[hooks.%[1]s.hooks]]
 type = "command"
-command = '''callgate hook codex --url %q || { echo "callgate: the hook failed, so nothing may run" >&2; exit 2; }'''
+command = '''callgate hook codex %s || { echo "callgate: the hook failed, so nothing may run" >&2; exit 2; }'''
 timeout = 30
-`, event, address)
+`, event, flags)
 	}
 }

@@ -83,7 +83,9 @@ func (a *members) set(name string, value json.RawMessage) {
 	case "method":
 		a.method = value
 	case "params":
-		a.params = value
+		if !rawjson.IsNull(value) { // as some peers write that there are none
+			a.params = value
+		}
 	case "result":
 		a.result = value
 	case "error":

@@ -50,7 +50,6 @@ func TestReadRefuses(t *testing.T) {
 		`{"jsonrpc":"2.0","id":1,"method":1}`:                                         CodeRequest,
 		`{"jsonrpc":"2.0","id":1,"method":""}`:                                        CodeRequest,
 		`{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}`:                        CodeRequest,
-		`{"jsonrpc":"2.0","id":1,"method":"ping","params":null}`:                      CodeRequest,
 		`{"jsonrpc":"2.0","id":null,"method":"ping"}`:                                 CodeRequest,
 		`{"jsonrpc":"2.0","id":1.5,"method":"ping"}`:                                  CodeRequest,
 		`{"jsonrpc":"2.0","id":1e3,"method":"ping"}`:                                  CodeRequest,
@@ -82,6 +81,7 @@ func TestRead(t *testing.T) {
 	for line, want := range map[string]string{
 		`{"jsonrpc":"2.0","id":1,"method":"a"}`:                                                  `request 1 "a" params= result= error=<nil>`,
 		` {"params" : { "x":[] } ,"method":"\u0061","id":"\u0031","jsonrpc":"2.0"} `:             `request "1" "a" params={ "x":[] } result= error=<nil>`,
+		`{"jsonrpc":"2.0","method":"n","params":null}`:                                           `notification null "n" params= result= error=<nil>`,
 		`{"jsonrpc":"2.0","method":"n","params":{}}`:                                             `notification null "n" params={} result= error=<nil>`,
 		`{"jsonrpc":"2.0","id":-7,"result":null}`:                                                `response -7 "" params= result=null error=<nil>`,
 		`{"jsonrpc":"2.0","id":"","result":[1]}`:                                                 `response "" "" params= result=[1] error=<nil>`,

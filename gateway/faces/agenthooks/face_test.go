@@ -195,6 +195,55 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// TestFaultyMember: a member that is faulty denies the call wherever it stands, and null stands for one that is not there.
+func TestFaultyMember(t *testing.T) {
+	o := open(t, nil)
+	for fault, said := range map[string]string{
+		`"session_id":null`:                     "session_id",
+		`"session_id":7`:                        "session_id",
+		`"cwd":null`:                            `cwd\" is missing`,
+		`"cwd":[]`:                              "cwd",
+		`"tool_name":null`:                      "tool_name",
+		`"tool_use_id":null`:                    "tool_use_id",
+		`"agent_id":{"hook_event_name":"Stop"}`: "agent_id",
+		`"agent_id":"\ud800"`:                   "not strict JSON",
+		"\"agent_id\":\"\xff\"":                 "invalid UTF-8",
+		`"new":NaN`:                             "not strict JSON",
+		`"new":1,"new":1`:                       "stands twice",
+		`"hook_event_name":"Stop"`:              "stands twice",
+		`"hook_event_name":null`:                "stands twice",
+		`"agent_id":null`:                       "",
+		`"prompt_id":null`:                      "",
+		`"turn_id":null`:                        "",
+		`"permission_mode":null`:                "",
+	} {
+		for _, event := range []string{"PreToolUse", "PermissionRequest", "PreSkillShellCommand", "PostToolUse"} {
+			name, _, _ := strings.Cut(fault, ":")
+			members := []string{`"hook_event_name":"` + event + `"`}
+			for _, m := range []string{`"session_id":"s"`, fmt.Sprintf(`"cwd":%q`, o.folder), `"tool_name":"Bash"`, `"tool_input":{"command":"ls"}`, `"tool_use_id":"i"`} {
+				if !strings.HasPrefix(m, name) {
+					members = append(members, m)
+				}
+			}
+			said := said
+			if name == `"tool_use_id"` && event == "PermissionRequest" {
+				said = "" // which has none
+			}
+			rest := strings.Join(members, ",")
+			for _, body := range []string{"{" + fault + "," + rest + "}", "{" + rest + "," + fault + "}"} {
+				w := o.post("claude-code", body)
+				answer := fmt.Sprintf(`{"hookSpecificOutput":{"hookEventName":%q,`, event)
+				if event == "PostToolUse" {
+					answer = `{"decision":"block",`
+				}
+				if passes := w.Body.String() == "{}"; w.Code != 200 || passes != (said == "") || !passes && (!strings.HasPrefix(w.Body.String(), answer) || !strings.Contains(w.Body.String(), said)) {
+					t.Errorf("%s: %d %s", body, w.Code, w.Body)
+				}
+			}
+		}
+	}
+}
+
 // readAs is what an agent makes of an answer, by its documentation: empty where it finds no decision, and runs the tool. Codex
 // finds none where a member is unknown to it, where it is asked to ask, and in a denial without a reason; no agent finds one in
 // an answer about another event. Where the status is not 200 it is the error that the agent's settings have to block.

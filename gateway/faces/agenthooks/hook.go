@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/parser"
 )
 
@@ -21,6 +22,9 @@ const (
 	preSkillShellCommand = "PreSkillShellCommand"
 )
 
+// events are they, those first by which a tool runs where the answer is about another event.
+var events = []string{preToolUse, preSkillShellCommand, permissionRequest, postToolUse, postToolUseFailure}
+
 const (
 	maxDepth = 500 // beside the arguments, which the kernel bounds
 	maxID    = 128 // in bytes
@@ -33,7 +37,8 @@ type hook struct {
 	input                                         []byte // as it was sent
 }
 
-// read reads a hook's input. Of one that is not valid, event is what it says it is, if that is known.
+// read reads a hook's input, in which null stands for a member that is not there. Of one that is not valid, event is what it
+// says it is, if that is known.
 func read(body []byte) (h hook, err error) {
 	texts := map[string]*string{
 		"hook_event_name": &h.event, "session_id": &h.session, "agent_id": &h.agentID, "tool_use_id": &h.toolUseID, "cwd": &h.cwd,
@@ -41,7 +46,7 @@ func read(body []byte) (h hook, err error) {
 		"prompt_id": &h.prompt, "turn_id": &h.prompt, "permission_mode": &h.permissionMode,
 	}
 	err = parser.ReadObject(body, maxDepth, func(name string, first byte) error {
-		if texts[name] != nil && first != '"' {
+		if texts[name] != nil && first != '"' && first != 'n' {
 			return fmt.Errorf("%q is %s; expected a string", name, parser.TypeName(first))
 		}
 		return nil
@@ -53,17 +58,20 @@ func read(body []byte) (h hook, err error) {
 		}
 		return nil
 	})
-	if !slices.Contains([]string{preToolUse, permissionRequest, postToolUse, postToolUseFailure, preSkillShellCommand}, h.event) {
-		if err == nil {
-			err = fmt.Errorf(`"hook_event_name" is %s; expected PreToolUse, PermissionRequest, PostToolUse, PostToolUseFailure or PreSkillShellCommand, which are those to be sent here`, parser.Quote(h.event))
-		}
-		h.event = ""
+	if err != nil {
+		h.event = eventIn(body)
 		return h, err
 	}
 	switch {
-	case err != nil:
+	case h.event == "":
+		err = errors.New(`"hook_event_name" is missing`)
+	case !slices.Contains(events, h.event):
+		err = fmt.Errorf(`"hook_event_name" is %s; expected PreToolUse, PermissionRequest, PostToolUse, PostToolUseFailure or PreSkillShellCommand, which are those to be sent here`, parser.Quote(h.event))
+		h.event = ""
 	case h.session == "":
 		err = errors.New(`"session_id" is missing`)
+	case h.cwd == "":
+		err = errors.New(`"cwd" is missing`)
 	case h.tool == "":
 		err = errors.New(`"tool_name" is missing`)
 	case h.input == nil:
@@ -78,6 +86,24 @@ func read(body []byte) (h hook, err error) {
 		}
 	}
 	return h, err
+}
+
+// eventIn is the first of events that a faulty input names, wherever the fault is; empty if it names none, which is answered by
+// an error: a denial for another event would be none to agents, while an error makes a hook fail that is set up to block then.
+func eventIn(faulty []byte) string {
+	var named []string
+	_ = rawjson.Each(faulty, func(name, value []byte) error { // what comes before a fault that it cannot skip is enough
+		if text, ok := rawjson.Text(value); ok && string(name) == "hook_event_name" {
+			named = append(named, string(text))
+		}
+		return nil
+	})
+	for _, event := range events {
+		if slices.Contains(named, event) {
+			return event
+		}
+	}
+	return ""
 }
 
 const idLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."

@@ -126,6 +126,12 @@ func TestVerdictsAreFoundByTheirWords(t *testing.T) {
 			t.Errorf("%s is called otherwise: %s", word, body)
 		}
 	}
+	for _, word := range []string{"bogus", "tool_call"} { // which the API knows, and the page does not
+		answer, body := f.do(t, f.Client(), sent{path: "/console/calls?verdict=" + word})
+		if answer.StatusCode != 400 || !strings.Contains(body, "one of allowed, asked, refused, text.") || strings.Contains(body, `id="list"`) {
+			t.Errorf("%s: %d %s", word, answer.StatusCode, body)
+		}
+	}
 }
 
 // TestApprovalsInOrder: the one that waits longest is first, on all pages together.

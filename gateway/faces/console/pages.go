@@ -128,6 +128,23 @@ var verdictFilters = []verdictFilter{
 	{"refused", wordRefused, string(audit.Refused), "no"}, {"text", wordText, string(audit.Text), ""},
 }
 
+// decisionsQuery is what the API is asked for by the filters of the page.
+func decisionsQuery(filters url.Values) (url.Values, *refusal.Error) {
+	query, verdict := maps.Clone(filters), filters.Get("verdict")
+	if verdict == "" {
+		return query, nil
+	}
+	words := make([]string, len(verdictFilters))
+	for i, v := range verdictFilters {
+		if v.Value == verdict {
+			query["verdict"], query["asked"] = []string{v.verdict}, []string{v.asked}
+			return query, nil
+		}
+		words[i] = v.Value
+	}
+	return nil, refusal.New(refusal.BadRequest, "The parameter verdict must be one of "+strings.Join(words, ", ")+".")
+}
+
 // callsData is a page of decisions, and the names that the form suggests.
 type callsData struct {
 	List    admin.Decisions
@@ -141,18 +158,16 @@ func (c *Console) calls(w http.ResponseWriter, r *request) *refusal.Error {
 	if refused != nil {
 		return refused
 	}
-	of := maps.Clone(query)
-	for _, v := range verdictFilters {
-		if v.Value == query.Get("verdict") {
-			of["verdict"], of["asked"] = []string{v.verdict}, []string{v.asked}
-		}
-	}
 	live := "decisions"
 	if query.Has("before") {
 		live = "" // an older page does not change
 	}
 	status := http.StatusOK
-	list, problem := ask[admin.Decisions](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/decisions", Query: of})
+	var list admin.Decisions
+	of, problem := decisionsQuery(query)
+	if problem == nil {
+		list, problem = ask[admin.Decisions](c, r, admin.Ask{Method: http.MethodGet, Path: "/v1/decisions", Query: of})
+	}
 	if problem != nil {
 		if problem.Code != refusal.BadRequest {
 			return problem

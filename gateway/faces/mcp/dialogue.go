@@ -64,6 +64,7 @@ func questionKinds(capabilities map[string]any) (kinds []string, _ *rpcError) {
 	wrong := func(names ...string) *rpcError {
 		return newError(jsonrpc.CodeParams, "The capability %q must be an object.", strings.Join(names, "."))
 	}
+	dropNulls(capabilities)
 	if value, has := capabilities["elicitation"]; has {
 		modes, ok := value.(map[string]any)
 		if !ok {

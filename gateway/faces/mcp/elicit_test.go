@@ -55,7 +55,7 @@ func TestMCL03Sessions(t *testing.T) {
 	}
 	random := c.session[strings.LastIndex(c.session, ".")+1:]
 	for _, id := range []string{
-		"x", " ", "1", "1..", "1.form", "1.form.", "1.form." + random[1:], "1.form." + random + "A", "1.form." + random + "." + random,
+		"x", "1", "1..", "1.form", "1.form.", "1.form." + random[1:], "1.form." + random + "A", "1.form." + random + "." + random,
 		"2.form." + random, "1." + random, "1.." + random, "1.+." + random, "1.form+." + random, "1.roots+form." + random, "1.form+form." + random,
 		"1.Form." + random, "1.voice." + random, "1.form,url." + random, "1.none+form." + random, "1.form+none." + random, "1.None." + random, "1.form." + strings.ToLower(random), "1.form." + random[1:] + "1", strings.Repeat("1", 5000),
 	} {

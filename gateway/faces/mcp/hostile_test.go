@@ -55,7 +55,6 @@ func TestMessages(t *testing.T) {
 		`{"jsonrpc":"2.0","id":1,"method":1}`:                                        -32600,
 		`{"jsonrpc":"2.0","id":1,"method":""}`:                                       -32600,
 		`{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}`:                       -32600,
-		`{"jsonrpc":"2.0","id":1,"method":"ping","params":null}`:                     -32600,
 		`{"jsonrpc":"2.0","id":null,"method":"ping"}`:                                -32600,
 		`{"jsonrpc":"2.0","id":1.5,"method":"ping"}`:                                 -32600,
 		`{"jsonrpc":"2.0","id":1e3,"method":"ping"}`:                                 -32600,
@@ -169,6 +168,34 @@ func TestArguments(t *testing.T) {
 	}
 	r = h.old(t, "tools/call", `"_meta":{"arguments":{"query":"no"}},"argum\u0065nts":{"query":"yes"},"name":"web_search"`)
 	if r.text(t) != `{"did":{"query":"yes"}}` {
+		t.Errorf("%s", r.raw)
+	}
+}
+
+// TestNull: a parameter that is null is none, and a tool without arguments gets {}, which is what was judged.
+func TestNull(t *testing.T) {
+	h := open(t, plan{})
+	for what, r := range map[string]reply{
+		"parameters":      h.post(t, `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":null}`),
+		"a notification":  h.post(t, `{"jsonrpc":"2.0","method":"notifications/initialized","params":null}`),
+		"a cursor":        h.old(t, "tools/list", `"cursor":null`),
+		"of another list": h.ask(t, "prompts/list", `"cursor":null`),
+		"meta":            h.old(t, "tools/list", `"_meta":null`),
+		"a token":         h.old(t, "tools/call", `"name":"time_now","arguments":{},"_meta":{"progressToken":null}`),
+		"no session":      h.post(t, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "Mcp-Session-Id", ""),
+		"a task":          h.old(t, "tools/call", `"name":"time_now","task":null`),
+		"answers":         h.ask(t, "tools/call", `"name":"time_now","requestState":null,"inputResponses":null,"task":null`, "Mcp-Name", "time_now"),
+		"a level": h.post(t, `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":null},"io.modelcontextprotocol/logLevel":null}}}`,
+			modern("tools/list", "")...),
+	} {
+		if r.status != 200 && r.status != 202 || r.Error.Code != 0 || r.Result.IsError {
+			t.Errorf("%s: %d %s", what, r.status, r.raw)
+		}
+	}
+	if r := h.old(t, "tools/call", `"name":"time_now","arguments":null`); r.text(t) != `{"did":{}}` {
+		t.Errorf("%s", r.raw)
+	}
+	if r := h.old(t, "tools/call", `"name":"time_now","arguments":nullx`); r.code() != "malformed_json" {
 		t.Errorf("%s", r.raw)
 	}
 }

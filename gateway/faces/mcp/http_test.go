@@ -465,7 +465,7 @@ func TestIdentity(t *testing.T) {
 	}
 	// A principal with several agents must state one, where it matters.
 	for _, message := range []string{`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"time_now"}}`} {
-		if r := h.post(t, message, "Authorization", "Bearer both"); r.status != 403 || r.code() != "agent_required" {
+		if r := h.post(t, message, "Authorization", "Bearer both"); r.status != 403 || r.code() != "agent_required" || !strings.Contains(r.raw, "in the header Callgate-Agent, ") {
 			t.Errorf("%s: %d %s", message, r.status, r.raw)
 		}
 	}

@@ -126,6 +126,7 @@ func TestMCP20Capabilities(t *testing.T) {
 		`{"elicitation":{"form":{}}}`: "[form]",
 		`{"elicitation":{"url":{}}}`:  "[url]",
 		`{"elicitation":{"form":{"applyDefaults":true},"url":{}}}`:             "[form url]",
+		`{"elicitation":null,"sampling":null,"roots":null}`:                    "[]",
 		`{"elicitation":{"voice":{}}}`:                                         "[]",
 		`{"sampling":{}}`:                                                      "[sampling]",
 		`{"roots":{"listChanged":true}}`:                                       "[roots]",
@@ -149,8 +150,8 @@ func TestMCP20Capabilities(t *testing.T) {
 		}
 	}
 	for _, capabilities := range []string{
-		`{"elicitation":null}`, `{"elicitation":true}`, `{"elicitation":[]}`, `{"elicitation":"form"}`, `{"elicitation":{"form":true}}`, `{"elicitation":{"url":null}}`,
-		`{"sampling":true}`, `{"sampling":null}`, `{"roots":[]}`, `{"roots":1}`,
+		`{"elicitation":true}`, `{"elicitation":[]}`, `{"elicitation":"form"}`, `{"elicitation":{"form":true}}`, `{"elicitation":{"url":null}}`,
+		`{"sampling":true}`, `{"roots":[]}`, `{"roots":1}`,
 	} {
 		h := open(t, plan{files: asking, engine: (&asker{}).run})
 		if r := h.asks(t, "book", capabilities, ""); r.status != 400 || r.Error.Code != -32602 || len(h.ledger.lines()) != 0 {
@@ -305,11 +306,9 @@ func TestAnswersThatAreNone(t *testing.T) {
 	}
 	long := func(n int) string { return `{"a":{"t":"` + strings.Repeat("x", n-len(`{"a":{"t":""}}`)) + `"}}` }
 	for params, want := range map[string]string{
-		`"requestState":""`:   "/requestState",
-		`"requestState":null`: "/requestState",
-		`"requestState":1`:    "/requestState",
+		`"requestState":""`: "/requestState",
+		`"requestState":1`:  "/requestState",
 		`"requestState":"` + strings.Repeat("s", 257) + `"`: "/requestState",
-		`"inputResponses":null`:                             "/inputResponses",
 		`"inputResponses":[]`:                               "/inputResponses",
 		`"inputResponses":"x"`:                              "/inputResponses",
 		`"inputResponses":{"b":{},"a/~":12345,"c":null}`:    "/inputResponses/a~1~0 /inputResponses/c",

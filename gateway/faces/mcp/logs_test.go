@@ -160,7 +160,7 @@ func TestLogLevel(t *testing.T) {
 	}
 }
 
-var wrongLevels = []string{`null`, `""`, `"INFO"`, `" info"`, `"info "`, `"info\u0000"`, `"infо"`, `6`, `true`, `{}`, `[]`, `["info"]`, `{"level":"info"}`}
+var wrongLevels = []string{`""`, `"INFO"`, `" info"`, `"info "`, `"info\u0000"`, `"infо"`, `6`, `true`, `{}`, `[]`, `["info"]`, `{"level":"info"}`}
 
 // setsLevel is a request of before 2026-07-28.
 func setsLevel(level string) string {
@@ -218,7 +218,7 @@ func TestSetLevel(t *testing.T) {
 		if got := notify(first); !slices.Equal(got, []string{"emergency"}) {
 			t.Errorf("told %v", got)
 		}
-		for _, params := range append([]string{`{"level":"info","session":"x"}`, `{}`}, of(wrongLevels, `{"level":%s}`)...) {
+		for _, params := range append([]string{`{"level":"info","session":"x"}`, `{"level":null}`, `{}`}, of(wrongLevels, `{"level":%s}`)...) {
 			r, body := first.post(`{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":` + params + `}`)
 			if r.StatusCode != 200 || !strings.Contains(body, `"code":-32602`) {
 				t.Errorf("%s: %d %s", params, r.StatusCode, body)

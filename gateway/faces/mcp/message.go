@@ -3,6 +3,7 @@ package mcp
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -59,7 +60,8 @@ func readMessage(body []byte) (*message, *rpcError) {
 	return messageOf(jsonrpc.ReadExcept(body, unread...))
 }
 
-// messageOf reads the parts of a message of JSON-RPC, in which arguments were left out.
+// messageOf reads the parts of a message of JSON-RPC, in which arguments were left out. Parameters that are null, arguments
+// among them, are none.
 func messageOf(read *jsonrpc.Message, fault *jsonrpc.Error) (*message, *rpcError) {
 	m := &message{Message: read}
 	switch {
@@ -69,6 +71,11 @@ func messageOf(read *jsonrpc.Message, fault *jsonrpc.Error) (*message, *rpcError
 		return m, m.checkResult()
 	}
 	m.params = parser.DecodeObject(read.Params)
+	dropNulls(m.params)
+	dropNulls(m.meta(), metaIdempotencyKey) // a null key is one that its sender has lost
+	if string(m.Unread) == "null" {
+		m.Unread = nil
+	}
 	if _, has := m.params[wire.ParamResponses]; has && m.Method == wire.MethodCall {
 		from, to := parser.Span(read.Params, wire.ParamResponses)
 		m.inputResponses = read.Params[from:to:to]
@@ -80,6 +87,11 @@ func messageOf(read *jsonrpc.Message, fault *jsonrpc.Error) (*message, *rpcError
 		}
 	}
 	return m, nil
+}
+
+// dropNulls removes members that are null, but for some: clients write so that there is none.
+func dropNulls(members map[string]any, but ...string) {
+	maps.DeleteFunc(members, func(name string, v any) bool { return v == nil && !slices.Contains(but, name) })
 }
 
 // validID reports whether a progress token is one, as an id is.

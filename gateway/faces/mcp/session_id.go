@@ -37,7 +37,7 @@ func newSessionID(declared []string) string {
 // answer. A client whose request has no session gets no questions.
 func parseSessionID(h http.Header) (declared []string, f *rpcError) {
 	values := h[wire.HeaderSession]
-	if len(values) == 0 {
+	if len(values) == 0 || len(values) == 1 && values[0] == "" {
 		return nil, nil
 	}
 	unknown := newError(jsonrpc.CodeRequest, "There is no such session: begin anew with %s.",

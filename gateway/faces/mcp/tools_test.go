@@ -96,7 +96,7 @@ func TestMCP09PagesAndCursors(t *testing.T) {
 		t.Fatalf("%d pages, %d tools", pages+1, len(got))
 	}
 	good := cursors[0]
-	for _, cursor := range []string{`""`, `"x"`, `"` + good[1:] + `"`, `"` + good + `A"`, `"` + good + `="`, `"t099"`, `1`, `null`, `[]`, `"` + strings.Repeat("A", 4096) + `"`} {
+	for _, cursor := range []string{`""`, `"x"`, `"` + good[1:] + `"`, `"` + good + `A"`, `"` + good + `="`, `"t099"`, `1`, `[]`, `"` + strings.Repeat("A", 4096) + `"`} {
 		if r := h.ask(t, "tools/list", `"cursor":`+cursor); r.Error.Code != -32602 || r.status != 200 {
 			t.Errorf("%s: %d %s", cursor, r.status, r.raw)
 		}
@@ -171,7 +171,7 @@ func TestMCP12Refusals(t *testing.T) {
 		{"web_search", `{"query":1}`, "wrong_type", "schema"},
 		{"web_search", `{"query":"x","num_results":51}`, "invalid_value", "schema"},
 		{"web_search", `[]`, "wrong_type", "parse"},
-		{"web_search", `null`, "wrong_type", "parse"},
+		{"web_search", `null`, "missing_argument", "schema"},
 		{"web_search", `"{}"`, "wrong_type", "parse"},
 		{"files_delete", `{"path":"x"}`, "permission_denied", "permission"},
 		{"files_delete", `{"nonsense":1}`, "permission_denied", "permission"},
