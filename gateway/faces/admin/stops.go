@@ -10,6 +10,7 @@ import (
 	"github.com/callgate/callgate/gateway/stops"
 	"github.com/callgate/callgate/internal/duration"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/approval"
 )
 
 // Stops are the endpoints by which operators stop what must not begin any more, and resume it.
@@ -139,6 +140,10 @@ func (s *Stops) unknownNames(stop *store.Stop) (unknown []string) {
 			unknown = append(unknown, fmt.Sprintf("The configuration of this gateway has no %s %s: nothing may be stopped by it.", kind,
 				name))
 		}
+	}
+	if c.Identity != nil && c.People != nil { // else principals have no names
+		at := approval.Vote{By: stop.Principal, Until: time.Now()} // as of one who brings a token
+		say("principal", stop.Principal, c.People(at).Principal == stop.Principal)
 	}
 	say("agent", stop.Agent, c.Agents[stop.Agent])
 	workspace, known := c.Workspaces[stop.Workspace]
