@@ -85,7 +85,7 @@ func (l *toolList) page(ctx context.Context, s *session, cursor string) (string,
 	members, ok := object(a.result)
 	tools, list := array(members["tools"])
 	var next string
-	if !ok || !list || !isComplete(members) || !optionalString(nonNull(members["nextCursor"]), &next) || len(next) > maxCursor {
+	if !ok || !list || !isComplete(members) || !optionalString(members["nextCursor"], &next) || len(next) > maxCursor {
 		return "", unreadableList("its list of tools cannot be read")
 	}
 	for _, tool := range tools {
@@ -106,9 +106,9 @@ func isComplete(members map[string]json.RawMessage) bool {
 // server's word.
 func (l *toolList) tool(b json.RawMessage) error {
 	members, ok := object(b)
-	d := tool.Definition{InputSchema: members["inputSchema"], OutputSchema: nonNull(members["outputSchema"])}
+	d := tool.Definition{InputSchema: members["inputSchema"], OutputSchema: members["outputSchema"]}
 	if !ok || !optionalString(members["name"], &d.Name) || d.Name == "" ||
-		!optionalString(nonNull(members["title"]), &d.Title) || !optionalString(nonNull(members["description"]), &d.Description) {
+		!optionalString(members["title"], &d.Title) || !optionalString(members["description"], &d.Description) {
 		return unreadableList("its list holds a tool that cannot be read")
 	}
 	if l.seen[d.Name] {
