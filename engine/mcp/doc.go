@@ -39,7 +39,9 @@
 // secret of a variable has changed, a new program is started. The end of its standard
 // error is kept for the operator, who reads it if the program ends by itself. The
 // program ends with the client: its input is closed, a second later its group gets
-// SIGTERM, and a second later SIGKILL. A program
+// SIGTERM, and a second later SIGKILL. A program that ends before it has a session is
+// started once more, with initialize as its first request, because servers of the older
+// revisions may end on any other; if that works, its later starts are alike. A program
 // that writes nothing while a call waits, and nothing after a ping, is given up. A line that is too long or no strict JSON fails
 // the call whose id it holds. An error without an id is the answer to the one call
 // that waits, unless it may be about a notification or a call that was given up. A line

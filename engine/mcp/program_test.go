@@ -43,6 +43,13 @@ func serve(kind string, arguments []string) int {
 	case "replies":
 		(&script{replies: true}).serve()
 		return 0
+	case "expects":
+		f, err := os.OpenFile(arguments[0], os.O_APPEND|os.O_WRONLY, 0)
+		if err == nil {
+			f.WriteString("x")
+		}
+		(&script{expects: true}).serve()
+		return 0
 	case "garbled":
 		(&script{list: arguments[0]}).serve()
 		return 0
@@ -81,6 +88,7 @@ func serve(kind string, arguments []string) int {
 type script struct {
 	list    string // instead of the answer to tools/list
 	replies bool   // it answers notifications
+	expects bool   // it ends on a request before initialize
 	mu      sync.Mutex
 	release chan struct{}
 }
@@ -108,6 +116,10 @@ func (s *script) serve() {
 			os.Exit(4)
 		}
 		id := string(m.ID)
+		if s.expects && m.Method != "initialize" {
+			return
+		}
+		s.expects = false
 		switch m.Method {
 		case "notifications/initialized":
 			if s.replies {
@@ -396,8 +408,27 @@ func TestProgramsAreStartedAnew(t *testing.T) {
 		return strings.Contains(refused.Error(), "given some time")
 	})
 	starts, err := os.ReadFile(counter)
-	if err != nil || len(starts) == 0 || len(starts) >= attempts {
+	if err != nil || len(starts) == 0 || len(starts) >= 2*attempts {
 		t.Errorf("%d starts for %d calls: %v", len(starts), attempts, err)
+	}
+}
+
+// TestProgramsThatExpectInitialize: a program that ends on a request before initialize is started once more
+// without it, and from then on never with it.
+func TestProgramsThatExpectInitialize(t *testing.T) {
+	t.Parallel()
+	starts := t.TempDir() + "/starts"
+	if err := os.WriteFile(starts, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := newFixture(t, engine.Options{}, nil)
+	command := program(t, "expects", starts)
+	for i, want := range []int{2, 3, 4} {
+		must(t, h, local(command, "echo", "read"))
+		if all, err := os.ReadFile(starts); err != nil || len(all) != want {
+			t.Errorf("%d: %d starts, want %d: %v", i, len(all), want, err)
+		}
+		h.run(t, local(command, "die", "once"))
 	}
 }
 
