@@ -157,11 +157,6 @@ func TestListsThatAreNone(t *testing.T) {
 		"no tools":          {fixed(`{}`), "cannot be read"},
 		"tools null":        {fixed(`{"tools":null}`), "cannot be read"},
 		"unfinished":        {fixed(`{"tools":[],"resultType":"task"}`), "cannot be read"},
-		"a tool null":       {fixed(`{"tools":[null]}`), "a tool that cannot be read"},
-		"no name":           {fixed(`{"tools":[{"inputSchema":{}}]}`), "a tool that cannot be read"},
-		"an empty name":     {fixed(`{"tools":[{"name":"","inputSchema":{}}]}`), "a tool that cannot be read"},
-		"a number":          {fixed(`{"tools":[{"name":"a","inputSchema":{},"description":1}]}`), "a tool that cannot be read"},
-		"twice":             {fixed(`{"tools":[{"name":"a","inputSchema":{}},{"name":"a","inputSchema":{}}]}`), `the tool "a" twice`},
 		"a name twice":      {fixed(`{"tools":[{"name":"a","name":"b","inputSchema":{}}]}`), "not strict JSON"},
 		"a number, cursor":  {fixed(`{"tools":[],"nextCursor":7}`), "cannot be read"},
 		"a long cursor":     {fixed(`{"tools":[],"nextCursor":"` + strings.Repeat("x", 5000) + `"}`), "cannot be read"},
@@ -177,6 +172,37 @@ func TestListsThatAreNone(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) || len(found) > 0 || !errors.As(err, &unreadable) {
 			t.Errorf("%s: %d tools, %v", name, len(found), err)
 		}
+	}
+}
+
+// TestToolsThatCannotBeRead: one is left out, with the reason, and the others are listed.
+func TestToolsThatCannotBeRead(t *testing.T) {
+	const good, unnamed = `{"name":"good","title":null,"inputSchema":{"type":"object"}}`, "tool 2 of its list has no name"
+	for bad, want := range map[string][2]string{
+		`null`:                            {"", unnamed},
+		`7`:                               {"", unnamed},
+		`{"inputSchema":{}}`:              {"", unnamed},
+		`{"name":null,"inputSchema":{}}`:  {"", unnamed},
+		`{"name":"","inputSchema":{}}`:    {"", unnamed},
+		`{"name":["a"],"inputSchema":{}}`: {"", unnamed},
+		`{"name":"a","inputSchema":{},"description":1}`:                                               {"a", "its description is not a text"},
+		`{"name":"a","inputSchema":null}`:                                                             {"a", "it has no input schema"},
+		`{"name":"a","inputSchema":{}},{"name":"a","inputSchema":true},{"name":"a","inputSchema":{}}`: {"a", "its list has several tools of this name"},
+		`{"name":"a","inputSchema":{},"description":1},{"name":"a","inputSchema":{}}`:                 {"a", "its list has several tools of this name"},
+		`{"name":"a","inputSchema":{},"title":7},{"inputSchema":{},"name":"a"},` + good:               {"a", ""},
+	} {
+		f := newFake(t, false, nil)
+		f.tools = `[` + good + `,` + bad + `]`
+		found, err := discover(t, newFixture(t, engine.Options{}, nil), f)
+		if err != nil || len(found) != 2 || found[0].Name != "good" || found[0].Unusable != "" || found[1].Name != want[0] || found[1].Unusable != want[1] {
+			t.Errorf("%s: %+v, %v", bad, found, err)
+		}
+	}
+	// Two that cannot be told from each other are both named.
+	f := newFake(t, false, nil)
+	f.tools = `[null,null]`
+	if found, err := discover(t, newFixture(t, engine.Options{}, nil), f); err != nil || len(found) != 2 {
+		t.Errorf("%+v, %v", found, err)
 	}
 }
 
