@@ -98,6 +98,14 @@ func TestHostileAnswers(t *testing.T) {
 			fmt.Fprintf(z, `{"jsonrpc":"2.0","id":%s,"result":%s}`, id, good)
 			z.Close()
 		}, want: invalid},
+		"in utf8": {answer: func(w http.ResponseWriter, _ *http.Request, id string) {
+			w.Header().Set("Content-Type", "application/json; charset=utf8")
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, id, good)
+		}},
+		"in latin-1": {answer: func(w http.ResponseWriter, _ *http.Request, id string) {
+			w.Header().Set("Content-Type", "application/json; charset=iso-8859-1")
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, id, good)
+		}, want: invalid},
 		"html":                  {answer: func(w http.ResponseWriter, _ *http.Request, _ string) { io.WriteString(w, "<p>SECRET") }, want: invalid},
 		"taken, and no more":    {answer: status(http.StatusAccepted), want: invalid},
 		"no content":            {answer: status(http.StatusNoContent), want: invalid},

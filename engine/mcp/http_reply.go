@@ -7,10 +7,10 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"strings"
 
 	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/internal/mcp/wire"
+	"github.com/callgate/callgate/internal/netx"
 )
 
 const (
@@ -49,7 +49,7 @@ func mediaType(header http.Header) string {
 		return ""
 	}
 	media, parameters, err := mime.ParseMediaType(values[0])
-	if charset := strings.ToLower(parameters["charset"]); err != nil || charset != "" && charset != "utf-8" && charset != "us-ascii" {
+	if err != nil || !netx.IsUTF8(parameters["charset"]) {
 		return ""
 	}
 	return media

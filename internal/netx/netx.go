@@ -1,4 +1,4 @@
-// Package netx holds checks of host names, addresses and network errors that several
+// Package netx holds checks of host names, addresses, charsets and network errors that several
 // packages need, so that each exists once in this module.
 //
 // The predicates decide what is allowed over the network. In doubt they are strict: a host
