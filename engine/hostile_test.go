@@ -182,6 +182,9 @@ func TestHostileAnswers(t *testing.T) {
 						effect, got, len(result.Body), w.hits.Load(), result.Attempts, want, len(c.body), attempts)
 				}
 				expectNone(t, err, "SECRET")
+				if want == brokenOff && !strings.Contains(err.Error(), "no whole answer") {
+					t.Errorf("%s: %v", effect, err)
+				}
 			}
 		})
 	}
