@@ -610,9 +610,32 @@ func TestOldTransport(t *testing.T) {
 	}
 }
 
+// TestRedirectsAreNamed: the operator is told where a server redirects to, without what may be a secret.
+func TestRedirectsAreNamed(t *testing.T) {
+	for location, want := range map[string]string{
+		"/mcp/": "which points to HOST/mcp/:", "https://example.com/mcp?token=SECRET#SECRET": "which points to https://example.com/mcp:",
+		"http://user:SECRET@example.com/\u202e": "which points to http://example.com/%E2%80%AE:", "": "HTTP status 308",
+		"/" + strings.Repeat("SECRET", 100): "HTTP status 308",
+	} {
+		f := newFake(t, true, nil)
+		f.answers = func(w http.ResponseWriter, _ *http.Request, _ string) bool {
+			if location != "" {
+				w.Header().Set("Location", location)
+			}
+			w.WriteHeader(http.StatusPermanentRedirect)
+			return true
+		}
+		_, err := discover(t, newFixture(t, engine.Options{}, nil), f)
+		if err == nil || !strings.Contains(err.Error(), strings.ReplaceAll(want, "HOST", f.url)) || strings.Contains(err.Error(), "SECRET") || f.count("initialize") != 1 {
+			t.Errorf("%s: %v", location, err)
+		}
+	}
+}
+
 // MCL-04 and 05: what a server says when it is greeted is not believed as it is.
 func TestGreetingsThatAreNone(t *testing.T) {
 	for name, c := range map[string]struct{ header, result string }{
+		"the newest version":    {"s", `{"protocolVersion":"2026-07-28","capabilities":{}}`},
 		"no version":            {"s", `{"capabilities":{},"serverInfo":{"name":"x","version":"1"}}`},
 		"a version of tomorrow": {"s", `{"protocolVersion":"2099-01-01","capabilities":{},"serverInfo":{"name":"x","version":"1"}}`},
 		"a version with breaks": {"s", `{"protocolVersion":"2025-11-25\r\nX-Evil: 1","capabilities":{}}`},
@@ -640,7 +663,9 @@ func TestGreetingsThatAreNone(t *testing.T) {
 		}))
 		_, refused := newFixture(t, engine.Options{}, nil).run(t, call(server.URL, "echo", "once"))
 		server.Close()
-		if refused == nil || refused.Code != refusal.ToolUnavailable || hits != 0 || strings.Contains(refused.Error(), "2099-") {
+		if refused == nil || refused.Code != refusal.ToolUnavailable || hits != 0 || strings.Contains(refused.Error(), "X-Evil") ||
+			strings.Contains(refused.Error(), "expected one of 2025-11-25, 2025-06-18") != strings.Contains(name, " version") ||
+			name == "a version of tomorrow" && !strings.Contains(refused.Error(), ", 2099-01-01;") {
 			t.Errorf("%s: %v", name, refused)
 		}
 	}

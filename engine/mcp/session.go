@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 const (
 	maxHandshake  = 1 << 20 // bytes of a response to anything but a call or a list
 	maxSession    = 1 << 10 // bytes of a session's id
+	maxRevision   = 32      // bytes of a revision that the operator is shown
 	pingAfter     = 30 * time.Second
 	cancelTimeout = 5 * time.Second
 )
@@ -153,7 +155,11 @@ func (s *session) initialize(ctx context.Context) (json.RawMessage, error) {
 	case !ok, !optionalString(members["protocolVersion"], &revision), len(a.session) > maxSession, !ascii.IsVisible(a.session):
 		return nil, refuse.Reason("it answered initialize in a form that cannot be used")
 	case !slices.Contains(legacyRevisions, revision):
-		return nil, refuse.Reason("it could not agree on a version of the protocol")
+		if len(revision) > maxRevision || !ascii.IsPlainID(revision) {
+			revision = "one that is not shown"
+		}
+		return nil, refuse.Reason(fmt.Sprintf("it answered initialize with another version of the protocol, %s; expected one of %s", revision,
+			strings.Join(legacyRevisions, ", ")))
 	}
 	s.hasState = a.session != ""
 	s.connection.agreed(revision, a.session)
