@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -161,19 +162,23 @@ func TestRetries(t *testing.T) {
 		timeout    time.Duration
 		attempts   int64
 		code       refusal.Code
+		status     int // 0 is 503
 	}{
-		"second succeeds":           {"", 2, patient, 2, ""},
-		"third succeeds":            {"", 3, patient, 3, ""},
-		"fourth would":              {"", 4, patient, 3, refusal.ToolUnavailable},
-		"short wait":                {"1", 2, patient, 2, ""},
-		"no wait":                   {"0", 2, patient, 2, ""},
-		"long wait":                 {"3", 2, patient, 1, refusal.ToolUnavailable},
-		"endless wait":              {"4294967295", 2, patient, 1, refusal.ToolUnavailable},
-		"date that has come":        {"Thu, 01 Jan 2026 11:00:00 GMT", 2, patient, 2, ""},
-		"date that is far":          {"Thu, 01 Jan 2026 12:01:00 GMT", 2, patient, 1, refusal.ToolUnavailable},
-		"unreadable":                {"soon", 2, patient, 2, ""},
-		"negative":                  {"-5", 2, patient, 2, ""},
-		"wait longer than the time": {"2", 2, 1900 * time.Millisecond, 1, refusal.ToolUnavailable},
+		"403 with a wait":           {retryAfter: "1", recovers: 2, timeout: patient, attempts: 2, status: 403},
+		"403 with a long wait":      {retryAfter: "3", recovers: 2, timeout: patient, attempts: 1, code: refusal.ToolFailed, status: 403},
+		"a part of a second":        {retryAfter: "0.5", recovers: 2, timeout: patient, attempts: 2},
+		"second succeeds":           {"", 2, patient, 2, "", 0},
+		"third succeeds":            {"", 3, patient, 3, "", 0},
+		"fourth would":              {"", 4, patient, 3, refusal.ToolUnavailable, 0},
+		"short wait":                {"1", 2, patient, 2, "", 0},
+		"no wait":                   {"0", 2, patient, 2, "", 0},
+		"long wait":                 {"3", 2, patient, 1, refusal.ToolUnavailable, 0},
+		"endless wait":              {"4294967295", 2, patient, 1, refusal.ToolUnavailable, 0},
+		"date that has come":        {"Thu, 01 Jan 2026 11:00:00 GMT", 2, patient, 2, "", 0},
+		"date that is far":          {"Thu, 01 Jan 2026 12:01:00 GMT", 2, patient, 1, refusal.ToolUnavailable, 0},
+		"unreadable":                {"soon", 2, patient, 2, "", 0},
+		"negative":                  {"-5", 2, patient, 2, "", 0},
+		"wait longer than the time": {"2", 2, 1900 * time.Millisecond, 1, refusal.ToolUnavailable, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -186,7 +191,7 @@ func TestRetries(t *testing.T) {
 				if c.retryAfter != "" {
 					w.Header().Set("Retry-After", c.retryAfter)
 				}
-				w.WriteHeader(http.StatusServiceUnavailable)
+				w.WriteHeader(cmp.Or(c.status, http.StatusServiceUnavailable))
 			}))
 			defer server.Close()
 			call := loopback(server.URL, "idempotent")

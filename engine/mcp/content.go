@@ -83,10 +83,16 @@ func (b *block) resource() {
 	}
 }
 
-func joinText(contents []content) string {
+// wordsOf is the text in the content of a tool that has failed, in whatever else it stands.
+func wordsOf(raw json.RawMessage) string {
+	var text string
+	if raw != nil && optionalString(raw, &text) {
+		return text
+	}
+	blocks, _ := array(raw)
 	var all []string
-	for _, c := range contents {
-		if c.kind == "text" {
+	for _, b := range blocks {
+		if c, ok := readContent(b); ok && c.kind == "text" {
 			all = append(all, c.text)
 		}
 	}

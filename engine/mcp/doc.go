@@ -39,10 +39,13 @@
 // secret of a variable has changed, a new program is started. The end of its standard
 // error is kept for the operator, who reads it if the program ends by itself. The
 // program ends with the client: its input is closed, a second later its group gets
-// SIGTERM, and a second later SIGKILL. A program that writes nothing while a call waits,
-// and nothing after a ping, is given up. A line that is too long or no strict JSON fails
-// the call whose id it holds. A line that has nothing of a message is passed over, up to
-// 1,000 of them or 1 MiB on end. Any other line ends the program, because nothing after
+// SIGTERM, and a second later SIGKILL. A program that ends before it has a session is
+// started once more, with initialize as its first request, because servers of the older
+// revisions may end on any other; if that works, its later starts are alike. A program
+// that writes nothing while a call waits, and nothing after a ping, is given up. A line that is too long or no strict JSON fails
+// the call whose id it holds. An error without an id is the answer to the one call
+// that waits, unless it may be about a notification or a call that was given up. A line
+// that has nothing of a message is passed over, up to 1,000 of them or 1 MiB on end. Any other line ends the program, because nothing after
 // it can be told apart, and the operator is shown its beginning.
 //
 // # Responses
@@ -53,7 +56,7 @@
 //	an error of JSON-RPC     tool_failed, alike; the operator is told the code
 //	input_required           tool_failed, and what is asked with it, as below
 //	a task                   tool_failed: it is not offered to servers
-//	not strict JSON, a wrong invalid_result
+//	not strict JSON, another invalid_result
 //	id, a compressed body,
 //	content of a kind that
 //	the protocol has not
@@ -63,6 +66,9 @@
 //	                         once calls too: nothing of the call was sent
 //	a forgotten session      the call is sent once more in a new session, of any effect:
 //	                         by its status, 404, the server has not taken it
+//
+// A member that is null is absent, a result may be structured content alone, and an id may be
+// repeated as text. Of an error, the code and the words are read where they can be.
 //
 // Servers say in other ways, too, that they have no such session: by any status, or by
 // an error that names no request. After such a response to a call or to the request of a

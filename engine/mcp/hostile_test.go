@@ -60,13 +60,17 @@ func TestHostileAnswers(t *testing.T) {
 		"no version":               {answer: withMessages(`{"id":ID,"result":{"content":[]}}`), want: invalid},
 		"another version":          {answer: withMessages(`{"jsonrpc":"1.0","id":ID,"result":{"content":[]}}`), want: invalid},
 		"another id":               {answer: withMessages(`{"jsonrpc":"2.0","id":1ID,"result":{"content":[]}}`), want: invalid},
-		"the id as text":           {answer: withMessages(`{"jsonrpc":"2.0","id":"ID","result":{"content":[]}}`), want: invalid},
-		"the id as a fraction":     {answer: withMessages(`{"jsonrpc":"2.0","id":ID.0,"result":{"content":[]}}`), want: invalid},
+		"the id as text":           {answer: withMessages(`{"jsonrpc":"2.0","id":"ID","result":` + good + `}`)},
+		"the id with a fraction":   {answer: withMessages(`{"jsonrpc":"2.0","id":ID.0,"result":` + good + `}`)},
+		"another id as text":       {answer: withMessages(`{"jsonrpc":"2.0","id":"ID.0","result":{"content":[]}}`), want: invalid},
+		"the id and a fraction":    {answer: withMessages(`{"jsonrpc":"2.0","id":ID.5,"result":{"content":[]}}`), want: invalid},
 		"the id as a list":         {answer: withMessages(`{"jsonrpc":"2.0","id":[ID],"result":{"content":[]}}`), want: invalid},
 		"no id":                    {answer: withMessages(`{"jsonrpc":"2.0","result":{"content":[]}}`), want: invalid},
 		"id null":                  {answer: withMessages(`{"jsonrpc":"2.0","id":null,"result":{"content":[]}}`), want: invalid},
 		"result and error":         {answer: withMessages(`{"jsonrpc":"2.0","id":ID,"result":{"content":[]},"error":{"code":1,"message":"SECRET"}}`), want: invalid},
 		"neither":                  {answer: withMessages(`{"jsonrpc":"2.0","id":ID}`), want: invalid},
+		"error null":               {answer: withMessages(`{"jsonrpc":"2.0","id":ID,"result":` + good + `,"error":null,"method":null}`)},
+		"result null":              {answer: withMessages(`{"jsonrpc":"2.0","id":ID,"result":null,"error":{"code":-32602,"message":"SECRET"}}`), want: failed},
 		"a request":                {answer: withMessages(`{"jsonrpc":"2.0","id":ID,"method":"ping"}`), want: invalid},
 		"another id on a stream":   {answer: streaming(strings.ReplaceAll(event, "ID", "1ID"), event), want: invalid},
 		"no JSON on a stream":      {answer: streaming("data: SECRET\n\n", event), want: invalid},
@@ -94,6 +98,14 @@ func TestHostileAnswers(t *testing.T) {
 			fmt.Fprintf(z, `{"jsonrpc":"2.0","id":%s,"result":%s}`, id, good)
 			z.Close()
 		}, want: invalid},
+		"in utf8": {answer: func(w http.ResponseWriter, _ *http.Request, id string) {
+			w.Header().Set("Content-Type", "application/json; charset=utf8")
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, id, good)
+		}},
+		"in latin-1": {answer: func(w http.ResponseWriter, _ *http.Request, id string) {
+			w.Header().Set("Content-Type", "application/json; charset=iso-8859-1")
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, id, good)
+		}, want: invalid},
 		"html":                  {answer: func(w http.ResponseWriter, _ *http.Request, _ string) { io.WriteString(w, "<p>SECRET") }, want: invalid},
 		"taken, and no more":    {answer: status(http.StatusAccepted), want: invalid},
 		"no content":            {answer: status(http.StatusNoContent), want: invalid},
@@ -107,8 +119,9 @@ func TestHostileAnswers(t *testing.T) {
 		"hangs":                 {answer: hang, want: late},
 		"refused":               {answer: withMessages(`{"jsonrpc":"2.0","id":ID,"error":{"code":-32602,"message":"SECRET","data":{"a":"SECRET"}}}`), want: failed},
 		"refused without an id": {answer: withMessages(`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"SECRET"}}`), want: failed},
-		"refused by text":       {answer: withMessages(`{"jsonrpc":"2.0","id":ID,"error":"SECRET"}`), want: invalid},
-		"refused by a fraction": {answer: withMessages(`{"jsonrpc":"2.0","id":ID,"error":{"code":1.5,"message":"SECRET"}}`), want: invalid},
+		"refused by text":       {answer: withMessages(`{"jsonrpc":"2.0","id":ID,"error":"SECRET"}`), want: failed},
+		"refused by a fraction": {answer: withMessages(`{"jsonrpc":"2.0","id":ID,"error":{"code":1.5,"message":"SECRET"}}`), want: failed},
+		"refused by a number":   {answer: withMessages(`{"jsonrpc":"2.0","id":ID,"error":7}`), want: invalid},
 		"refused with 400": {answer: func(w http.ResponseWriter, _ *http.Request, id string) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusBadRequest)
@@ -122,14 +135,13 @@ func TestHostileAnswers(t *testing.T) {
 		"a task":                   {answer: answering(`{"resultType":"task","taskId":"SECRET","status":"working","ttlMs":null}`), want: failed},
 		"a type that is not known": {answer: answering(`{"resultType":"SECRET","content":[]}`), want: failed},
 		"a type that is no text":   {answer: answering(`{"resultType":7,"content":[]}`), want: failed},
-		"no content at all":        {answer: answering(`{"structuredContent":{"a":"SECRET"}}`), want: invalid},
+		"no content at all":        {answer: answering(`{"content":null,"structuredContent":null}`), want: invalid},
 		"content that is none":     {answer: answering(`{"content":"SECRET"}`), want: invalid},
 		"a block that is none":     {answer: answering(`{"content":["SECRET"]}`), want: invalid},
 		"a block of no type":       {answer: answering(`{"content":[{"text":"SECRET"}]}`), want: invalid},
 		"text without text":        {answer: answering(`{"content":[{"type":"text"}]}`), want: invalid},
 		"text that is a number":    {answer: answering(`{"content":[{"type":"text","text":7}]}`), want: invalid},
 		"isError that is text":     {answer: answering(`{"content":[],"isError":"no"}`), want: invalid},
-		"isError null":             {answer: answering(`{"content":[],"isError":null}`), want: invalid},
 		"says that it failed":      {answer: answering(`{"content":[{"type":"text","text":"SECRET"}],"isError":true}`), want: failed},
 		"a result that is text":    {answer: answering(`"SECRET"`), want: invalid},
 		"a result that is null":    {answer: answering(`null`), want: invalid},

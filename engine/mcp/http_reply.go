@@ -7,10 +7,11 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"strings"
 
+	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/internal/mcp/wire"
+	"github.com/callgate/callgate/internal/netx"
 )
 
 const (
@@ -28,7 +29,7 @@ func (r *remote) read(ctx context.Context, response *http.Response, q *request) 
 	case status >= 400 && status < 500:
 		return readRefusal(response, q.id, media)
 	case status < 200 || status > 299:
-		return &reply{status: status, retryAfter: response.Header.Get("Retry-After")}
+		return &reply{status: status, retryAfter: response.Header.Get("Retry-After"), redirect: redirectOf(response)}
 	}
 	if encoding := response.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return &reply{invalid: "its answer is encoded, which was not asked for"}
@@ -42,6 +43,23 @@ func (r *remote) read(ctx context.Context, response *http.Response, q *request) 
 	return &reply{invalid: "its answer is neither JSON nor a stream of events by its content type"}
 }
 
+// maxRedirect bounds an address that the operator is shown, in bytes.
+const maxRedirect = 200
+
+// redirectOf is the address to which a response points, without what may be a secret; empty if there is none
+// that can be shown.
+func redirectOf(response *http.Response) string {
+	to, err := response.Location()
+	if err != nil {
+		return ""
+	}
+	shown := to.Scheme + "://" + to.Host + to.EscapedPath()
+	if len(shown) > maxRedirect || !ascii.IsVisible(shown) {
+		return ""
+	}
+	return shown
+}
+
 // mediaType is the one content type, without its parameters.
 func mediaType(header http.Header) string {
 	values := header.Values("Content-Type")
@@ -49,7 +67,7 @@ func mediaType(header http.Header) string {
 		return ""
 	}
 	media, parameters, err := mime.ParseMediaType(values[0])
-	if charset := strings.ToLower(parameters["charset"]); err != nil || charset != "" && charset != "utf-8" && charset != "us-ascii" {
+	if err != nil || !netx.IsUTF8(parameters["charset"]) {
 		return ""
 	}
 	return media

@@ -10,8 +10,12 @@ import (
 	"github.com/callgate/callgate/internal/refuse"
 )
 
-// closeTimeout bounds the message that ends a session.
-const closeTimeout = 2 * time.Second
+const (
+	closeTimeout = 2 * time.Second // of the message that ends a session
+	// probeTime is for a server to answer server/discover. It is half of the time that a list or a call has by
+	// default, which initialize needs, too.
+	probeTime = 5 * time.Second
+)
 
 // remote carries a session over Streamable HTTP. Each request is one POST, and its
 // response is read whole before it is used.
@@ -54,6 +58,11 @@ func (r *remote) whileConnected(ctx context.Context) (context.Context, context.C
 func (r *remote) roundTrip(ctx context.Context, q *request) *reply {
 	ctx, cancel := r.whileConnected(ctx)
 	defer cancel()
+	if q.method == wire.MethodDiscover {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, probeTime)
+		defer stop()
+	}
 	response, err := r.send(ctx, q)
 	if err != nil {
 		return &reply{err: err}

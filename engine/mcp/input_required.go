@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/callgate/callgate/internal/mcp/wire"
+	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/internal/refuse"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
@@ -77,15 +78,15 @@ func readInputRequired(call tool.Call, members map[string]json.RawMessage) (*too
 		return nil, refuse.InvalidResult(call, "its result asks for more, and is one as well")
 	}
 	requested, size := &tool.InputRequired{}, 0
-	if state := nonNull(members[wire.ParamState]); state != nil {
+	if state := members[wire.ParamState]; state != nil {
 		requested.State = new(string)
 		if !optionalString(state, requested.State) || len(*requested.State) > maxState {
 			return nil, refuse.InvalidResult(call, "it asks for more with a state that cannot be kept")
 		}
 		size += len(*requested.State)
 	}
-	requests := nonNull(members[wire.MemberRequests])
-	all, ok := object(requests)
+	requests := members[wire.MemberRequests]
+	all, ok := rawjson.Map(requests)
 	switch {
 	case requests != nil && !ok, requests == nil && requested.State == nil:
 		return nil, refuse.InvalidResult(call, "it asks for more, and does not say what")
@@ -118,20 +119,21 @@ func readInputRequired(call tool.Call, members map[string]json.RawMessage) (*too
 func isOnlyInputRequired(members map[string]json.RawMessage) bool {
 	content, list := array(members["content"])
 	failed := members["isError"]
-	return (nonNull(members["content"]) == nil || list && len(content) == 0) &&
-		nonNull(members["structuredContent"]) == nil && (failed == nil || string(failed) == "false")
+	return (members["content"] == nil || list && len(content) == 0) &&
+		members["structuredContent"] == nil && (failed == nil || string(failed) == "false")
 }
 
-// readQuestion reads one question. Its kind is empty if the method or the mode is unknown.
+// readQuestion reads one question. Its kind is empty if the method or the mode is unknown. It is passed on
+// as it is, so that null is not taken for absent here: its reader may not do so.
 func readQuestion(name string, b json.RawMessage) (tool.Question, bool) {
-	members, ok := object(b)
+	members, ok := rawjson.Map(b)
 	q := tool.Question{Name: name, Params: json.RawMessage("{}")}
 	expected := 1
 	if params, there := members["params"]; there {
 		q.Params = params
 		expected++
 	}
-	params, isObject := object(q.Params)
+	params, isObject := rawjson.Map(q.Params)
 	var mode string
 	if !ok || !isObject || len(members) != expected || !optionalString(members["method"], &q.Method) || q.Method == "" ||
 		name == "" || len(name) > maxQuestionName || strings.ContainsFunc(name, unicode.IsControl) {

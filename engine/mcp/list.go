@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/callgate/callgate/internal/mcp/wire"
@@ -31,7 +32,7 @@ func (s *session) listWithin(ctx context.Context, limit time.Duration) ([]tool.D
 // list reads the whole list of a server's tools, and stores which of their arguments headers
 // repeat. The error of a list that cannot be used is a *tool.InvalidListError.
 func (s *session) list(ctx context.Context) ([]tool.Definition, error) {
-	l := toolList{left: maxListBytes, seen: map[string]bool{}, headers: map[string][]headerBinding{}}
+	l := toolList{left: maxListBytes, places: map[string]int{}, headers: map[string][]headerBinding{}}
 	cursor := ""
 	for range maxPages {
 		next, err := l.page(ctx, s, cursor)
@@ -59,7 +60,7 @@ func unreadableList(format string, args ...any) error {
 type toolList struct {
 	left    int64
 	found   []tool.Definition
-	seen    map[string]bool
+	places  map[string]int // of the tools in found, by their names
 	headers map[string][]headerBinding
 }
 
@@ -85,13 +86,14 @@ func (l *toolList) page(ctx context.Context, s *session, cursor string) (string,
 	members, ok := object(a.result)
 	tools, list := array(members["tools"])
 	var next string
-	if !ok || !list || !isComplete(members) || !optionalString(nonNull(members["nextCursor"]), &next) || len(next) > maxCursor {
+	if !ok || !list || !isComplete(members) || !optionalString(members["nextCursor"], &next) || len(next) > maxCursor {
 		return "", unreadableList("its list of tools cannot be read")
 	}
+	if len(l.found)+len(tools) > maxTools {
+		return "", unreadableList("it has more than %d tools", maxTools)
+	}
 	for _, tool := range tools {
-		if err := l.tool(tool); err != nil {
-			return "", err
-		}
+		l.add(tool)
 	}
 	return next, nil
 }
@@ -102,31 +104,41 @@ func isComplete(members map[string]json.RawMessage) bool {
 	return members[wire.MemberResultType] == nil || isString(members[wire.MemberResultType], wire.ResultComplete)
 }
 
-// tool reads one tool. It does not read the annotations, because nothing is granted on a
-// server's word.
-func (l *toolList) tool(b json.RawMessage) error {
+// add adds one tool. One that cannot be read, or has the name of another, costs no other tool.
+func (l *toolList) add(b json.RawMessage) {
+	d, headers := l.read(b)
+	i, twice := l.places[d.Name]
+	switch {
+	case d.Name == "":
+	case twice && reflect.DeepEqual(l.found[i], d):
+		return // the same once more
+	case twice:
+		l.found[i].Unusable = "its list has several tools of this name"
+		delete(l.headers, d.Name)
+		return
+	case len(headers) > 0 && d.Unusable == "":
+		l.headers[d.Name] = headers
+	}
+	l.places[d.Name] = len(l.found)
+	l.found = append(l.found, d)
+}
+
+// read reads one tool, and which of its arguments headers repeat. It does not read the annotations, because
+// nothing is granted on a server's word.
+func (l *toolList) read(b json.RawMessage) (d tool.Definition, headers []headerBinding) {
 	members, ok := object(b)
-	d := tool.Definition{InputSchema: members["inputSchema"], OutputSchema: nonNull(members["outputSchema"])}
-	if !ok || !optionalString(members["name"], &d.Name) || d.Name == "" ||
-		!optionalString(nonNull(members["title"]), &d.Title) || !optionalString(nonNull(members["description"]), &d.Description) {
-		return unreadableList("its list holds a tool that cannot be read")
-	}
-	if l.seen[d.Name] {
-		return unreadableList("its list holds the tool %.64q twice", d.Name)
-	}
-	l.seen[d.Name] = true
-	if len(l.seen) > maxTools {
-		return unreadableList("it has more than %d tools", maxTools)
-	}
+	d.InputSchema, d.OutputSchema = members["inputSchema"], members["outputSchema"]
+	_ = optionalString(members["title"], &d.Title) // which decides nothing
 	headers, err := readHeaderBindings(d.InputSchema)
 	switch {
+	case !ok, !optionalString(members["name"], &d.Name), d.Name == "":
+		d.Name, d.Unusable = "", fmt.Sprintf("tool %d of its list has no name", len(l.found)+1)
+	case !optionalString(members["description"], &d.Description):
+		d.Unusable = "its description is not a text"
 	case d.InputSchema == nil:
 		d.Unusable = "it has no input schema"
 	case err != nil:
 		d.Unusable = err.Error()
-	case len(headers) > 0:
-		l.headers[d.Name] = headers
 	}
-	l.found = append(l.found, d)
-	return nil
+	return d, headers
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 
+	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/tool"
 )
 
@@ -33,11 +34,12 @@ func (l *listener) onLog(m tool.Log) {
 // readLog reads the parameters of a log notification.
 func readLog(params json.RawMessage) (m tool.Log, ok bool) {
 	members, ok := object(params)
+	data := rawjson.MemberOf(params, "data") // which may be null
 	if !ok || members["level"] == nil || !optionalString(members["level"], &m.Level) || tool.Severity(m.Level) < 0 ||
-		!optionalString(nonNull(members["logger"]), &m.Logger) || len(m.Logger) > maxLogName ||
-		members["data"] == nil || len(members["data"]) > maxLogData {
+		!optionalString(members["logger"], &m.Logger) || len(m.Logger) > maxLogName ||
+		data == nil || len(data) > maxLogData {
 		return tool.Log{}, false
 	}
-	m.Data = bytes.Clone(members["data"]) // the rest of the message is not kept
+	m.Data = bytes.Clone(data) // the rest of the message is not kept
 	return m, true
 }

@@ -3,6 +3,8 @@ package mcp
 import (
 	"encoding/json"
 	"errors"
+	"maps"
+	"math"
 	"strconv"
 
 	"github.com/callgate/callgate/internal/jsonrpc"
@@ -41,7 +43,7 @@ func readMessage(b []byte) (*message, error) {
 	if !ok || !isString(members["jsonrpc"], "2.0") {
 		return nil, errNotMessage
 	}
-	m := &message{id: nonNull(members["id"]), params: members["params"], result: members["result"]}
+	m := &message{id: members["id"], params: members["params"], result: members["result"]}
 	if len(m.id) > maxIDBytes || m.id != nil && m.id[0] != '"' && !isNumber(m.id) {
 		return nil, errNotMessage
 	}
@@ -53,26 +55,61 @@ func readMessage(b []byte) (*message, error) {
 		if fails || m.result != nil || json.Unmarshal(method, &m.method) != nil || method[0] != '"' {
 			return nil, errNotMessage
 		}
-	case fails == (m.result != nil):
+	case fails && m.result != nil:
 		return nil, errNotMessage
 	case fails:
 		if m.rpcError, ok = readRPCError(failure); !ok {
+			return nil, errNotMessage
+		}
+	case m.result == nil:
+		// A result may be null, which answers a ping as well as any other does.
+		if m.result = rawjson.MemberOf(b, "result"); m.result == nil {
 			return nil, errNotMessage
 		}
 	}
 	return m, nil
 }
 
+// readRPCError reads an error. That there is one says that the request has failed: its code and its
+// words are read where they can be.
 func readRPCError(b json.RawMessage) (*jsonrpc.Error, bool) {
+	f := &jsonrpc.Error{}
 	members, ok := object(b)
-	code, err := strconv.Atoi(string(members["code"]))
-	f := &jsonrpc.Error{Code: code, Data: members["data"]}
-	return f, ok && err == nil && optionalString(members["message"], &f.Message)
+	f.Data = members["data"]
+	if code, whole := wholeNumber(members["code"]); whole {
+		f.Code = int(code)
+	}
+	// A text of another type is no text.
+	_ = optionalString(members["message"], &f.Message)
+	return f, ok || b[0] == '"' && optionalString(b, &f.Message)
 }
 
 // answers reports whether a message is the response to the request with an id.
 func (m *message) answers(id int64) bool {
-	return !m.hasMethod && string(m.id) == strconv.FormatInt(id, 10)
+	n, ok := requestID(m.id)
+	return !m.hasMethod && ok && n == id
+}
+
+// requestID reads the id of a request of ours, which servers repeat as a number or as text.
+func requestID(b json.RawMessage) (int64, bool) {
+	var text string
+	if len(b) > 0 && b[0] == '"' && optionalString(b, &text) {
+		id, err := strconv.ParseInt(text, 10, 64)
+		return id, err == nil && strconv.FormatInt(id, 10) == text
+	}
+	return wholeNumber(b)
+}
+
+// maxExact bounds the whole numbers that every reader of JSON reads alike.
+const maxExact = 1 << 53
+
+// wholeNumber reads a number that is a whole one, however it is written.
+func wholeNumber(b json.RawMessage) (int64, bool) {
+	n, err := strconv.ParseFloat(string(b), 64)
+	if err != nil || !isNumber(b) || n != math.Trunc(n) || math.Abs(n) > maxExact {
+		return 0, false
+	}
+	return int64(n), true
 }
 
 // checkStrict returns an error unless the bytes are one JSON value in valid UTF-8, in which no
@@ -88,8 +125,12 @@ func checkStrict(b []byte) error {
 }
 
 // object returns the members of an object that was read strictly, by their exact
-// names.
-func object(b json.RawMessage) (map[string]json.RawMessage, bool) { return rawjson.Map(b) }
+// names. One that is null is absent.
+func object(b json.RawMessage) (map[string]json.RawMessage, bool) {
+	members, ok := rawjson.Map(b)
+	maps.DeleteFunc(members, func(_ string, value json.RawMessage) bool { return string(value) == "null" })
+	return members, ok
+}
 
 // array returns the elements of an array that was read strictly.
 func array(b json.RawMessage) (elements []json.RawMessage, ok bool) {
@@ -110,14 +151,6 @@ func optionalString(b json.RawMessage, into *string) bool {
 func isString(b json.RawMessage, want string) bool {
 	var s string
 	return b != nil && optionalString(b, &s) && s == want
-}
-
-// nonNull is a value, or nil where it is null.
-func nonNull(b json.RawMessage) json.RawMessage {
-	if string(b) == "null" {
-		return nil
-	}
-	return b
 }
 
 func isNumber(b json.RawMessage) bool { return b[0] == '-' || b[0] >= '0' && b[0] <= '9' }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/internal/mcp/wire"
+	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
@@ -21,7 +22,7 @@ const (
 // isCapabilityObject reports whether JSON holds nothing but names of capabilities,
 // because they are passed to the caller without being validated as a result.
 func isCapabilityObject(b json.RawMessage) bool {
-	members, ok := object(b)
+	members, ok := rawjson.Map(b)
 	for name, value := range members {
 		flag := string(value) == "true" || string(value) == "false"
 		ok = ok && len(name) <= maxCapability && capabilityName.MatchString(name) && (flag || isCapabilityObject(value))

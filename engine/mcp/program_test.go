@@ -40,6 +40,16 @@ func serve(kind string, arguments []string) int {
 	case "script":
 		new(script).serve()
 		return 0
+	case "replies":
+		(&script{replies: true}).serve()
+		return 0
+	case "expects":
+		f, err := os.OpenFile(arguments[0], os.O_APPEND|os.O_WRONLY, 0)
+		if err == nil {
+			f.WriteString("x")
+		}
+		(&script{expects: true}).serve()
+		return 0
 	case "garbled":
 		(&script{list: arguments[0]}).serve()
 		return 0
@@ -77,6 +87,8 @@ func serve(kind string, arguments []string) int {
 // script is a server below the SDK, whose tools are ways to misbehave.
 type script struct {
 	list    string // instead of the answer to tools/list
+	replies bool   // it answers notifications
+	expects bool   // it ends on a request before initialize
 	mu      sync.Mutex
 	release chan struct{}
 }
@@ -104,7 +116,15 @@ func (s *script) serve() {
 			os.Exit(4)
 		}
 		id := string(m.ID)
+		if s.expects && m.Method != "initialize" {
+			return
+		}
+		s.expects = false
 		switch m.Method {
+		case "notifications/initialized":
+			if s.replies {
+				time.AfterFunc(100*time.Millisecond, func() { s.say(`{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"x"}}`) })
+			}
 		case "server/discover", "ping":
 			s.say(`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32601,"message":"SECRET"}}`)
 		case "initialize":
@@ -182,6 +202,12 @@ func (s *script) act(tool, id string) {
 		s.say(head, text(folder), "}")
 	case "environment":
 		s.say(head, text(strings.Join(os.Environ(), "\n")), "}")
+	case "refused later":
+		time.Sleep(600 * time.Millisecond)
+		s.say(`{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"x"}}`)
+	case "slow echo":
+		time.Sleep(800 * time.Millisecond)
+		s.say(head, text("hi"), "}")
 	case "carriage return":
 		s.say(head, text("hi"), "}\r\n")
 	case "duplicate":
@@ -230,9 +256,17 @@ func (s *script) act(tool, id string) {
 		s.say(head, text("hi"), "}")
 	case "wrong id":
 		s.say(`{"jsonrpc":"2.0","id":12345,"result":` + text("SECRET") + "}")
-		s.say(`{"jsonrpc":"2.0","id":"` + id + `","result":` + text("SECRET") + "}")
+		s.say(`{"jsonrpc":"2.0","id":"` + id + `.0","result":` + text("SECRET") + "}")
 		s.say(head, text("hi"), "}")
 		s.say(head, text("SECRET"), "}")
+	case "id as text":
+		s.say(`{"jsonrpc":"2.0","id":"` + id + `","result":` + text("hi") + "}")
+	case "large, id as text":
+		s.say(`{"jsonrpc":"2.0","id":"`, id, `","result":`, text(strings.Repeat("x", 8<<20)), "}")
+	case "refused, no id":
+		s.say(`{"jsonrpc":"2.0","error":{"code":-32700,"message":"SECRET"}}`)
+	case "refused, id null":
+		s.say(`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"SECRET"}}`)
 	case "wait":
 		<-s.release
 		s.say(head, text("hi"), "}")
@@ -261,11 +295,13 @@ func TestHostilePrograms(t *testing.T) {
 		late    = refusal.ToolTimeout     // outcome_unknown for once
 		invalid = refusal.InvalidResult
 		large   = refusal.ResultTooLarge
+		failed  = refusal.ToolFailed
 	)
 	for tool, want := range map[string]refusal.Code{
 		"echo": "", "carriage return": "", "noise": "", "stderr": "", "asks": "", "wrong id": "", "answer and die": "",
 		"duplicate": invalid, "duplicate, id last": invalid, "bad text": invalid,
-		"large": large, "large, id last": large, "a little large": large,
+		"id as text": "", "refused, no id": failed, "refused, id null": failed,
+		"large": large, "large, id last": large, "large, id as text": large, "a little large": large,
 		"endless": away, "die": away, "batch": away,
 		"hang": late, "deaf": late, "garbage": late,
 	} {
@@ -372,8 +408,48 @@ func TestProgramsAreStartedAnew(t *testing.T) {
 		return strings.Contains(refused.Error(), "given some time")
 	})
 	starts, err := os.ReadFile(counter)
-	if err != nil || len(starts) == 0 || len(starts) >= attempts {
+	if err != nil || len(starts) == 0 || len(starts) >= 2*attempts {
 		t.Errorf("%d starts for %d calls: %v", len(starts), attempts, err)
+	}
+}
+
+// TestProgramsThatExpectInitialize: a program that ends on a request before initialize is started once more
+// without it, and from then on never with it.
+func TestProgramsThatExpectInitialize(t *testing.T) {
+	t.Parallel()
+	starts := t.TempDir() + "/starts"
+	if err := os.WriteFile(starts, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := newFixture(t, engine.Options{}, nil)
+	command := program(t, "expects", starts)
+	for i, want := range []int{2, 3, 4} {
+		must(t, h, local(command, "echo", "read"))
+		if all, err := os.ReadFile(starts); err != nil || len(all) != want {
+			t.Errorf("%d: %d starts, want %d: %v", i, len(all), want, err)
+		}
+		h.run(t, local(command, "die", "once"))
+	}
+}
+
+// TestErrorsWithoutAnID: one that comes while a single call waits is its answer, unless it may be that of a
+// notification or of a call that was given up.
+func TestErrorsWithoutAnID(t *testing.T) {
+	t.Parallel()
+	h := newFixture(t, engine.Options{}, nil)
+	must(t, h, local(program(t, "replies"), "slow echo", "once"))
+	command := program(t, "script")
+	must(t, h, local(command, "echo", "once"))
+	late := local(command, "refused later", "once")
+	late.Run.Timeout = 300 * time.Millisecond
+	if _, refused := h.run(t, late); refused == nil || refused.Code != refusal.OutcomeUnknown {
+		t.Errorf("%v", refused)
+	}
+	for _, tool := range []string{"slow echo", "echo"} { // the cancellation may come behind the first
+		must(t, h, local(command, tool, "once"))
+	}
+	if _, refused := h.run(t, local(command, "refused, no id", "once")); refused == nil || refused.Code != refusal.ToolFailed {
+		t.Errorf("%v", refused)
 	}
 }
 

@@ -44,7 +44,7 @@ func readProgress(params json.RawMessage) (r progressReport, ok bool) {
 	members, ok := object(params)
 	if !ok || members["progressToken"] == nil || !optionalString(members["progressToken"], &r.token) || r.token == "" ||
 		members["progress"] == nil || !readFinite(members["progress"], &r.Done) ||
-		!readFinite(nonNull(members["total"]), &r.Total) || !optionalString(nonNull(members["message"]), &r.Message) {
+		!readFinite(members["total"], &r.Total) || !optionalString(members["message"], &r.Message) {
 		return progressReport{}, false
 	}
 	r.Message = truncate(r.Message)

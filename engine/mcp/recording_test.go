@@ -192,10 +192,8 @@ func greeting(method, replies string) conversation {
 			// A line of its own is passed over, so that a program with nothing else says nothing.
 			silent := replies == "hang" || replies == "line SECRET" && r.stdio && method == "initialize"
 			switch {
-			case !silent, method == "server/discover" && r.stdio: // it is over after ten seconds
+			case !silent, method == "server/discover": // it is over after some seconds
 				r.call(nil)
-			case method == "server/discover":
-				r.leave(1)
 			default:
 				r.leave(2)
 			}

@@ -43,6 +43,7 @@ type reply struct {
 	unaddressed bool // rpcError came without the request's id
 
 	retryAfter string
+	redirect   string // the address that a status of 3xx points to
 	session    string // the id of the session that begins with the response
 }
 
@@ -119,6 +120,8 @@ func (a *reply) asError() error {
 		return refuse.Reason(fmt.Sprintf("it answered with the JSON-RPC error %d", a.rpcError.Code))
 	case a.sessionGone:
 		return errSessionGone
+	case a.redirect != "":
+		return refuse.Reason(fmt.Sprintf("it answered with HTTP status %d, which points to %s: redirects are not followed, so state that URL", a.status, a.redirect))
 	case a.status != 0:
 		return refuse.Reason(fmt.Sprintf("it answered with HTTP status %d", a.status))
 	}

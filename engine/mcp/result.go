@@ -28,8 +28,15 @@ func resultOf(call tool.Call, raw json.RawMessage) (tool.Result, *refusal.Error)
 	if !isComplete(members) {
 		return incompleteResult(call, members)
 	}
+	switch failed := members["isError"]; {
+	case string(failed) == "true":
+		return tool.Result{}, toolFailure(call, wordsOf(members["content"]), "the tool says that it failed")
+	case failed != nil && string(failed) != "false":
+		return tool.Result{}, refuse.InvalidResult(call, "its result does not say whether it is an error")
+	}
+	structured := members["structuredContent"]
 	blocks, ok := array(members["content"])
-	if !ok {
+	if !ok && (members["content"] != nil || structured == nil) {
 		return tool.Result{}, refuse.InvalidResult(call, "its result has no content")
 	}
 	contents := make([]content, len(blocks))
@@ -38,13 +45,7 @@ func resultOf(call tool.Call, raw json.RawMessage) (tool.Result, *refusal.Error)
 			return tool.Result{}, refuse.InvalidResult(call, "its result has a block of content that cannot be read")
 		}
 	}
-	switch failed := members["isError"]; {
-	case string(failed) == "true":
-		return tool.Result{}, toolFailure(call, joinText(contents), "the tool says that it failed")
-	case failed != nil && string(failed) != "false":
-		return tool.Result{}, refuse.InvalidResult(call, "its result does not say whether it is an error")
-	}
-	result := bodyOf(call, members["content"], nonNull(members["structuredContent"]), contents)
+	result := bodyOf(call, members["content"], structured, contents)
 	if int64(len(result.Body)) > call.Run.MaxResultBytes {
 		return tool.Result{}, refuse.ResultTooLarge(call)
 	}

@@ -59,7 +59,7 @@ func TestMCP02EveryRequestSaysItsVersion(t *testing.T) {
 // MCP-06, from the client's side: a result without a type is complete, and one of a
 // type that is not known is none.
 func TestMCP06ResultTypes(t *testing.T) {
-	for kind, want := range map[string]refusal.Code{`"resultType":"complete",`: "", ``: "", `"resultType":"partial",`: refusal.ToolFailed, `"resultType":null,`: refusal.ToolFailed} {
+	for kind, want := range map[string]refusal.Code{`"resultType":"complete",`: "", ``: "", `"resultType":"partial",`: refusal.ToolFailed, `"resultType":null,`: ""} {
 		f := newFake(t, false, answering(`{`+kind+`"content":[{"type":"text","text":"hi"}]}`))
 		_, refused := newFixture(t, engine.Options{}, nil).run(t, call(f.url, "echo", "once"))
 		if got := refusal.Code(""); refused != nil && refused.Code != want || refused == nil && got != want {
@@ -157,11 +157,6 @@ func TestListsThatAreNone(t *testing.T) {
 		"no tools":          {fixed(`{}`), "cannot be read"},
 		"tools null":        {fixed(`{"tools":null}`), "cannot be read"},
 		"unfinished":        {fixed(`{"tools":[],"resultType":"task"}`), "cannot be read"},
-		"a tool null":       {fixed(`{"tools":[null]}`), "a tool that cannot be read"},
-		"no name":           {fixed(`{"tools":[{"inputSchema":{}}]}`), "a tool that cannot be read"},
-		"an empty name":     {fixed(`{"tools":[{"name":"","inputSchema":{}}]}`), "a tool that cannot be read"},
-		"a number":          {fixed(`{"tools":[{"name":"a","inputSchema":{},"description":1}]}`), "a tool that cannot be read"},
-		"twice":             {fixed(`{"tools":[{"name":"a","inputSchema":{}},{"name":"a","inputSchema":{}}]}`), `the tool "a" twice`},
 		"a name twice":      {fixed(`{"tools":[{"name":"a","name":"b","inputSchema":{}}]}`), "not strict JSON"},
 		"a number, cursor":  {fixed(`{"tools":[],"nextCursor":7}`), "cannot be read"},
 		"a long cursor":     {fixed(`{"tools":[],"nextCursor":"` + strings.Repeat("x", 5000) + `"}`), "cannot be read"},
@@ -177,6 +172,37 @@ func TestListsThatAreNone(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) || len(found) > 0 || !errors.As(err, &unreadable) {
 			t.Errorf("%s: %d tools, %v", name, len(found), err)
 		}
+	}
+}
+
+// TestToolsThatCannotBeRead: one is left out, with the reason, and the others are listed.
+func TestToolsThatCannotBeRead(t *testing.T) {
+	const good, unnamed = `{"name":"good","title":null,"inputSchema":{"type":"object"}}`, "tool 2 of its list has no name"
+	for bad, want := range map[string][2]string{
+		`null`:                            {"", unnamed},
+		`7`:                               {"", unnamed},
+		`{"inputSchema":{}}`:              {"", unnamed},
+		`{"name":null,"inputSchema":{}}`:  {"", unnamed},
+		`{"name":"","inputSchema":{}}`:    {"", unnamed},
+		`{"name":["a"],"inputSchema":{}}`: {"", unnamed},
+		`{"name":"a","inputSchema":{},"description":1}`:                                               {"a", "its description is not a text"},
+		`{"name":"a","inputSchema":null}`:                                                             {"a", "it has no input schema"},
+		`{"name":"a","inputSchema":{}},{"name":"a","inputSchema":true},{"name":"a","inputSchema":{}}`: {"a", "its list has several tools of this name"},
+		`{"name":"a","inputSchema":{},"description":1},{"name":"a","inputSchema":{}}`:                 {"a", "its list has several tools of this name"},
+		`{"name":"a","inputSchema":{},"title":7},{"inputSchema":{},"name":"a"},` + good:               {"a", ""},
+	} {
+		f := newFake(t, false, nil)
+		f.tools = `[` + good + `,` + bad + `]`
+		found, err := discover(t, newFixture(t, engine.Options{}, nil), f)
+		if err != nil || len(found) != 2 || found[0].Name != "good" || found[0].Unusable != "" || found[1].Name != want[0] || found[1].Unusable != want[1] {
+			t.Errorf("%s: %+v, %v", bad, found, err)
+		}
+	}
+	// Two that cannot be told from each other are both named.
+	f := newFake(t, false, nil)
+	f.tools = `[null,null]`
+	if found, err := discover(t, newFixture(t, engine.Options{}, nil), f); err != nil || len(found) != 2 {
+		t.Errorf("%+v, %v", found, err)
 	}
 }
 
@@ -584,9 +610,32 @@ func TestOldTransport(t *testing.T) {
 	}
 }
 
+// TestRedirectsAreNamed: the operator is told where a server redirects to, without what may be a secret.
+func TestRedirectsAreNamed(t *testing.T) {
+	for location, want := range map[string]string{
+		"/mcp/": "which points to HOST/mcp/:", "https://example.com/mcp?token=SECRET#SECRET": "which points to https://example.com/mcp:",
+		"http://user:SECRET@example.com/\u202e": "which points to http://example.com/%E2%80%AE:", "": "HTTP status 308",
+		"/" + strings.Repeat("SECRET", 100): "HTTP status 308",
+	} {
+		f := newFake(t, true, nil)
+		f.answers = func(w http.ResponseWriter, _ *http.Request, _ string) bool {
+			if location != "" {
+				w.Header().Set("Location", location)
+			}
+			w.WriteHeader(http.StatusPermanentRedirect)
+			return true
+		}
+		_, err := discover(t, newFixture(t, engine.Options{}, nil), f)
+		if err == nil || !strings.Contains(err.Error(), strings.ReplaceAll(want, "HOST", f.url)) || strings.Contains(err.Error(), "SECRET") || f.count("initialize") != 1 {
+			t.Errorf("%s: %v", location, err)
+		}
+	}
+}
+
 // MCL-04 and 05: what a server says when it is greeted is not believed as it is.
 func TestGreetingsThatAreNone(t *testing.T) {
 	for name, c := range map[string]struct{ header, result string }{
+		"the newest version":    {"s", `{"protocolVersion":"2026-07-28","capabilities":{}}`},
 		"no version":            {"s", `{"capabilities":{},"serverInfo":{"name":"x","version":"1"}}`},
 		"a version of tomorrow": {"s", `{"protocolVersion":"2099-01-01","capabilities":{},"serverInfo":{"name":"x","version":"1"}}`},
 		"a version with breaks": {"s", `{"protocolVersion":"2025-11-25\r\nX-Evil: 1","capabilities":{}}`},
@@ -614,7 +663,9 @@ func TestGreetingsThatAreNone(t *testing.T) {
 		}))
 		_, refused := newFixture(t, engine.Options{}, nil).run(t, call(server.URL, "echo", "once"))
 		server.Close()
-		if refused == nil || refused.Code != refusal.ToolUnavailable || hits != 0 || strings.Contains(refused.Error(), "2099-") {
+		if refused == nil || refused.Code != refusal.ToolUnavailable || hits != 0 || strings.Contains(refused.Error(), "X-Evil") ||
+			strings.Contains(refused.Error(), "expected one of 2025-11-25, 2025-06-18") != strings.Contains(name, " version") ||
+			name == "a version of tomorrow" && !strings.Contains(refused.Error(), ", 2099-01-01;") {
 			t.Errorf("%s: %v", name, refused)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 const (
 	maxHandshake  = 1 << 20 // bytes of a response to anything but a call or a list
 	maxSession    = 1 << 10 // bytes of a session's id
+	maxRevision   = 32      // bytes of a revision that the operator is shown
 	pingAfter     = 30 * time.Second
 	cancelTimeout = 5 * time.Second
 )
@@ -72,7 +74,7 @@ func openSession(ctx context.Context, l *sharedSession, c connection) (*session,
 		}
 	}()
 	s := &session{client: l.client, connection: c, http: l.endpoint.target != nil}
-	if err := s.open(ctx, l.client.options.ToolsChanged != nil && l.endpoint.server != ""); err != nil {
+	if err := s.open(ctx, l.unprobed, l.client.options.ToolsChanged != nil && l.endpoint.server != ""); err != nil {
 		return nil, err
 	}
 	if s.modern && s.http {
@@ -96,17 +98,13 @@ func (l *sharedSession) dial() (connection, error) {
 }
 
 // open agrees with the server on a revision: by server/discover, and if that fails in any
-// way, by initialize. If wanted, it subscribes to changes that the server announces.
-func (s *session) open(ctx context.Context, listens bool) error {
-	s.modern = true
-	request := s.newRequest(wire.MethodDiscover, s.meta(nil), nil)
-	discovered := s.connection.roundTrip(ctx, request)
-	if request.rejected {
-		discovered = s.connection.roundTrip(ctx, s.newRequest(wire.MethodDiscover, s.meta(nil), nil))
+// way, or the server is known not to bear it, by initialize. If wanted, it subscribes to changes that the
+// server announces.
+func (s *session) open(ctx context.Context, unprobed, listens bool) error {
+	var members map[string]json.RawMessage
+	if !unprobed {
+		members = s.discover(ctx)
 	}
-	members, _ := object(discovered.result)
-	versions, _ := array(members["supportedVersions"])
-	s.modern = slices.ContainsFunc(versions, func(v json.RawMessage) bool { return isString(v, wire.Revision2026) })
 	if !s.modern {
 		result, err := s.initialize(ctx)
 		if err != nil {
@@ -123,6 +121,20 @@ func (s *session) open(ctx context.Context, listens bool) error {
 		return s.connection.listen(ctx, nil)
 	}
 	return s.connection.listen(ctx, s.newRequest(wire.MethodListen, s.meta(nil), []byte(`"notifications":{"toolsListChanged":true}`)))
+}
+
+// discover asks whether the server is of the newest revision, and returns the members of its result.
+func (s *session) discover(ctx context.Context) map[string]json.RawMessage {
+	s.modern = true
+	request := s.newRequest(wire.MethodDiscover, s.meta(nil), nil)
+	discovered := s.connection.roundTrip(ctx, request)
+	if request.rejected {
+		discovered = s.connection.roundTrip(ctx, s.newRequest(wire.MethodDiscover, s.meta(nil), nil))
+	}
+	members, _ := object(discovered.result)
+	versions, _ := array(members["supportedVersions"])
+	s.modern = slices.ContainsFunc(versions, func(v json.RawMessage) bool { return isString(v, wire.Revision2026) })
+	return members
 }
 
 // initialize agrees on one of the older revisions, and returns the server's result.
@@ -143,7 +155,11 @@ func (s *session) initialize(ctx context.Context) (json.RawMessage, error) {
 	case !ok, !optionalString(members["protocolVersion"], &revision), len(a.session) > maxSession, !ascii.IsVisible(a.session):
 		return nil, refuse.Reason("it answered initialize in a form that cannot be used")
 	case !slices.Contains(legacyRevisions, revision):
-		return nil, refuse.Reason("it could not agree on a version of the protocol")
+		if len(revision) > maxRevision || !ascii.IsPlainID(revision) {
+			revision = "one that is not shown"
+		}
+		return nil, refuse.Reason(fmt.Sprintf("it answered initialize with another version of the protocol, %s; expected one of %s", revision,
+			strings.Join(legacyRevisions, ", ")))
 	}
 	s.hasState = a.session != ""
 	s.connection.agreed(revision, a.session)

@@ -30,6 +30,7 @@ type sharedSession struct {
 	endpoint endpoint
 	used     atomic.Int64 // when, in nanoseconds
 	calls    int          // calls that use it now; under the client's lock
+	unprobed bool         // its program ends on a request before initialize; only connectSafely uses it
 
 	mu      sync.Mutex
 	closed  bool
@@ -127,9 +128,20 @@ func (l *sharedSession) open(o *pendingOpen, pause time.Duration) {
 	l.current = s
 }
 
-// connectSafely opens a session, and contains panics.
+// connectSafely opens a session, and contains panics. A program that ends before it has one may be one that
+// ends on the request before initialize: it is started once more without it, and henceforth if that works.
 func (l *sharedSession) connectSafely(ctx context.Context) (s *session, err error) {
 	defer safe.Catch(func(panicked error) { s, err = nil, refuse.Reason(panicked.Error()) })
+	s, err = l.connect(ctx)
+	if ended := new(programEnd); errors.As(err, &ended) && !l.unprobed {
+		l.unprobed = true
+		s, err = l.connect(ctx)
+	}
+	l.unprobed = l.unprobed && err == nil
+	return s, err
+}
+
+func (l *sharedSession) connect(ctx context.Context) (*session, error) {
 	c, err := l.dial()
 	if err != nil {
 		return nil, err

@@ -15,6 +15,13 @@ import (
 // errProgramEnded is a program that has ended.
 const errProgramEnded refuse.Reason = "its program ended"
 
+// programEnd is the end of a program that was not ended by the gateway.
+type programEnd struct{ reason refuse.Reason }
+
+func (e *programEnd) Error() string { return string(e.reason) }
+
+func (e *programEnd) Unwrap() error { return e.reason }
+
 // maxStderr bounds how much of a program's standard error is kept.
 const maxStderr = 2 << 10
 
@@ -63,9 +70,9 @@ func (c *stderrTail) exitError() error {
 	}
 	text := c.withoutSecrets(strings.TrimSpace(string(last)))
 	if text == "" {
-		return errProgramEnded
+		return &programEnd{errProgramEnded}
 	}
-	return errProgramEnded + refuse.Reason("; last output: "+strconv.QuoteToASCII(text))
+	return &programEnd{errProgramEnded + refuse.Reason("; last output: "+strconv.QuoteToASCII(text))}
 }
 
 // maxQuotedLine bounds what is quoted of a line on standard output, in bytes.

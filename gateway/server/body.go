@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -21,8 +22,7 @@ func checkBodyHeaders(r *http.Request, route Route, limit int) (media string, _ 
 		var params map[string]string
 		var err error
 		media, params, err = mime.ParseMediaType(media)
-		if charset := params["charset"]; err != nil || !slices.Contains(route.MediaTypes, media) ||
-			charset != "" && !strings.EqualFold(charset, "utf-8") {
+		if err != nil || !slices.Contains(route.MediaTypes, media) || !netx.IsUTF8(params["charset"]) {
 			return "", refusal.New(refusal.UnsupportedMediaType, fmt.Sprintf("The Content-Type must be %s, in UTF-8.", route.ExpectedMedia))
 		}
 	}

@@ -98,6 +98,7 @@ func TestRoutes(t *testing.T) {
 	}{
 		"a body": {"POST", "/talk", "hi", []string{"Content-Type", "application/json; charset=UTF-8", "Callgate-Agent", "A", "Callgate-Workspace", "w", "Callgate-Project", "p", "Callgate-Id", "1", "Callgate-Thread", "t", "Callgate-Mode", "m", "Callgate-User", "u"},
 			200, `A/w/p 1 t "hi" application/json m`},
+		"UTF-8 by another name":     {"POST", "/say", "hi", []string{"Content-Type", `text/plain; charset="Utf8"`}, 200, `"hi"`},
 		"no body is read":           {"GET", "/look/1", "hi", nil, 200, `//   ""`},
 		"no such path":              {"GET", "/nothing", "", nil, 404, "door not_found"},
 		"a slash too many":          {"POST", "/talk/", "", nil, 404, "door not_found"},

@@ -1,4 +1,4 @@
-// Package netx holds checks of host names, addresses and network errors that several
+// Package netx holds checks of host names, addresses, charsets and network errors that several
 // packages need, so that each exists once in this module.
 //
 // The predicates decide what is allowed over the network. In doubt they are strict: a host
@@ -6,10 +6,12 @@
 package netx
 
 import (
+	"math"
 	"net"
 	"net/http"
 	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -55,13 +57,14 @@ func IsUnspecifiedListener(address string) bool {
 // maxRetryAfter bounds the time of a Retry-After header.
 const maxRetryAfter = 24 * time.Hour
 
-// RetryAfter parses a Retry-After header (RFC 9110, section 10.2.3): seconds or a date. It
-// returns 0 if there is none or it is invalid; otherwise at least shortest, also for a time
+// RetryAfter parses a Retry-After header (RFC 9110, section 10.2.3): seconds or a date. Of seconds
+// with a fraction, which some servers send, the next whole ones are meant. It returns 0 if there is none or it is invalid; otherwise at least shortest, also for a time
 // in the past, and at most a day.
 func RetryAfter(header string, now time.Time, shortest time.Duration) time.Duration {
 	var wait time.Duration
-	if seconds, err := strconv.ParseUint(header, 10, 32); err == nil {
-		wait = time.Duration(seconds) * time.Second
+	seconds, err := strconv.ParseFloat(header, 64)
+	if err == nil && strings.Trim(header, "0123456789.") == "" && seconds <= math.MaxUint32 {
+		wait = time.Duration(math.Ceil(seconds)) * time.Second
 	} else if date, err := http.ParseTime(header); err == nil {
 		wait = date.Sub(now)
 	} else {

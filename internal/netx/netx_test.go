@@ -83,14 +83,14 @@ func TestIsUnspecified(t *testing.T) {
 func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	for header, want := range map[string]time.Duration{
-		"0": time.Second, "7": 7 * time.Second, "4294967295": 24 * time.Hour,
+		"0": time.Second, "7": 7 * time.Second, "1.5": 2 * time.Second, "7.0": 7 * time.Second, "4294967295": 24 * time.Hour,
 		"Sun, 22 Nov 2026 12:00:09 GMT": 9 * time.Second, "Sun, 22 Nov 2026 11:59:50 GMT": time.Second, "Thu, 22 Nov 2096 12:00:00 GMT": 24 * time.Hour,
 	} {
 		if got := netx.RetryAfter(header, now, time.Second); got != want {
 			t.Errorf("%q: %v", header, got)
 		}
 	}
-	for _, header := range []string{"", "-1", "+1", "1.5", "4294967296", "99999999999999", "soon", " 1", "2026-11-22T12:00:09Z"} {
+	for _, header := range []string{"", "-1", "+1", "1.5.2", "1e3", "0x1", "Inf", "4294967296", "99999999999999", "soon", " 1", "2026-11-22T12:00:09Z"} {
 		if got := netx.RetryAfter(header, now, time.Second); got != 0 {
 			t.Errorf("%q: %v", header, got)
 		}

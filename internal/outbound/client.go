@@ -101,7 +101,7 @@ func (o *Client) StatusFailure(call tool.Call, code int, after string) *Failure 
 	pause := netx.RetryAfter(after, o.now(), firstPause)
 	return &Failure{
 		refusal:    refuse.Status(call, code, pause),
-		retry:      transientStatus(code),
+		retry:      transientStatus(code, pause),
 		retryAfter: pause,
 		health:     healthOfStatus(code),
 	}

@@ -70,7 +70,7 @@ func connectionRefusal(ctx context.Context, call tool.Call, at string, err error
 	case ctx.Err() != nil:
 		return &Failure{refusal: refuse.Unavailable("%s: the call was stopped before there was an answer", call.Tool)}
 	default:
-		return &Failure{refusal: refuse.Unavailable("%s at %s was sent the call: %s", call.Tool, at, DescribeError(err)), retry: true}
+		return &Failure{refusal: refuse.BrokenOff("%s at %s was sent the call: %s", call.Tool, at, DescribeError(err)), retry: true}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/callgate/callgate/internal/netx"
 	"github.com/callgate/callgate/internal/refuse"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
@@ -155,7 +156,7 @@ func parseContentType(values []string) (json bool, fault string) {
 	if err != nil {
 		return false, "its content type cannot be read"
 	}
-	if charset := strings.ToLower(parameters["charset"]); charset != "" && charset != "utf-8" && charset != "us-ascii" {
+	if !netx.IsUTF8(parameters["charset"]) {
 		return false, "it is in an encoding of characters other than UTF-8"
 	}
 	switch {

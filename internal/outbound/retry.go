@@ -97,9 +97,11 @@ func (a *attempts) retry(ctx context.Context, failure error) {
 	)
 }
 
-// transientStatus reports whether a later attempt may get another status.
-func transientStatus(code int) bool {
+// transientStatus reports whether a later attempt may get another status than one that came with a pause; 0: with none.
+func transientStatus(code int, pause time.Duration) bool {
 	switch code {
+	case http.StatusForbidden:
+		return pause > 0
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests,
 		http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true

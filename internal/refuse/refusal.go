@@ -24,6 +24,12 @@ func Unavailable(format string, args ...any) *refusal.Error {
 		"The tool could not be reached; continue without it or try again later.").WithCause(fmt.Errorf(format, args...))
 }
 
+// BrokenOff refuses a call that was sent to a tool whose answer did not come, or not whole.
+func BrokenOff(format string, args ...any) *refusal.Error {
+	return refusal.New(refusal.ToolUnavailable,
+		"The tool gave no whole answer; continue without it or try again later.").WithCause(fmt.Errorf(format, args...))
+}
+
 // TimedOut refuses a call whose tool did not respond in time.
 func TimedOut(format string, args ...any) *refusal.Error {
 	return refusal.New(refusal.ToolTimeout,
@@ -116,26 +122,27 @@ func Stopped(ctx context.Context, call tool.Call) *refusal.Error {
 const busyPause = time.Second
 
 // Status refuses a call that got a response other than 2xx. after is the pause of its
-// Retry-After; 0 if it named none. Only a status that blames the arguments sends the model to
+// Retry-After; 0 if it named none: a 403 with one says that the caller is too fast. Only a status that blames the arguments sends the model to
 // its arguments: with any other it would vary them in vain.
 func Status(call tool.Call, code int, after time.Duration) *refusal.Error {
 	cause := fmt.Errorf("%s answered with HTTP status %d", call.Tool, code)
+	busy := code == http.StatusTooEarly || code == http.StatusTooManyRequests || code == http.StatusForbidden && after > 0
 	refused := Failed(fmt.Sprintf(statusMessage(code), code)).WithCause(cause)
-	switch code {
-	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	switch {
+	case busy:
+		after = cmp.Or(after, busyPause)
+		refused.Message = fmt.Sprintf("The tool's server is busy and did not take the call (HTTP status %d): wait %d ms, then send the same call again.", code, after.Milliseconds())
+	case code == http.StatusBadGateway, code == http.StatusServiceUnavailable, code == http.StatusGatewayTimeout:
 		if !Retryable(call.Effect) {
 			return OutcomeUnknown("%w", cause)
 		}
 		refused = Unavailable("%w", cause)
-	case http.StatusRequestTimeout:
+	case code == http.StatusRequestTimeout:
 		// A proxy says so, too, after it has passed the call on.
 		if after = cmp.Or(after, busyPause); !Retryable(call.Effect) {
 			after = 0
 		}
-	case http.StatusTooEarly, http.StatusTooManyRequests:
-		after = cmp.Or(after, busyPause)
-		refused.Message = fmt.Sprintf("The tool's server is busy and did not take the call (HTTP status %d): wait %d ms, then send the same call again.", code, after.Milliseconds())
-	case http.StatusConflict, http.StatusLocked, http.StatusUnavailableForLegalReasons:
+	case code == http.StatusConflict, code == http.StatusLocked, code == http.StatusUnavailableForLegalReasons:
 	default:
 		if code < http.StatusInternalServerError || !Retryable(call.Effect) {
 			after = 0
@@ -148,13 +155,14 @@ func Status(call tool.Call, code int, after time.Duration) *refusal.Error {
 // statusMessage is the message for the model about a status, with a verb for its number.
 func statusMessage(code int) string {
 	switch code {
-	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong, http.StatusUnprocessableEntity,
+		http.StatusRequestHeaderFieldsTooLarge:
 		return "The tool refused the call with HTTP status %d; check the arguments before calling it again."
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:
 		return "The tool's server denies the gateway access with HTTP status %d, because of its credential or what that may do, which only the operator can change; continue without it."
 	case http.StatusNotFound, http.StatusGone:
 		return "The tool's server has nothing at the place of this call (HTTP status %d): what it asks for does not exist there; do not repeat the call, and continue without it."
-	case http.StatusConflict:
+	case http.StatusConflict, http.StatusPreconditionFailed:
 		return "The call conflicts with the present state of what it is about (HTTP status %d); find out that state before calling the tool again."
 	case http.StatusLocked:
 		return "What the call is about is locked by something else (HTTP status %d); continue without it or try again later."
@@ -166,7 +174,7 @@ func statusMessage(code int) string {
 	switch {
 	case code >= 300 && code < 400:
 		return "The tool answered with a redirect (HTTP status %d), which is not followed; continue without it."
-	case code >= 400 && code < 500:
+	case code >= 400 && code < 500 && code != http.StatusFailedDependency:
 		return "The tool's server does not take calls in this form (HTTP status %d), which only the operator can change; continue without it."
 	}
 	return "The tool failed with HTTP status %d; continue without it or try again later."

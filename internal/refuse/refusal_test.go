@@ -15,7 +15,7 @@ func TestMessages(t *testing.T) {
 	read := call
 	read.Effect = "read"
 	all := []*refusal.Error{
-		Unavailable("x"), TimedOut("x"), OutcomeUnknown("x"), AddressBlocked("x"), Internal("x"),
+		Unavailable("x"), BrokenOff("x"), TimedOut("x"), OutcomeUnknown("x"), AddressBlocked("x"), Internal("x"),
 		ResultTooLarge(call), ResultTooLarge(read), InvalidResult(call, "x"), InvalidResult(read, "x"),
 	}
 	for code := 100; code < 600; code++ {
@@ -29,7 +29,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestStatus: a status is told as what it is. The arguments are blamed by three alone, and a call
+// TestStatus: a status is told as what it is. The arguments are blamed by few alone, and a call
 // may be sent again where the server has said that it is busy and has not taken it.
 func TestStatus(t *testing.T) {
 	for _, c := range []struct {
@@ -43,18 +43,22 @@ func TestStatus(t *testing.T) {
 		{400, "check the arguments", refusal.ToolFailed, refusal.ToolFailed, 0, 0, 0},
 		{401, "only the operator", refusal.ToolFailed, refusal.ToolFailed, 0, 0, 0},
 		{402, "only the operator", refusal.ToolFailed, refusal.ToolFailed, 0, 0, 0},
-		{403, "credential", refusal.ToolFailed, refusal.ToolFailed, 0, 0, 0},
+		{403, "credential", refusal.ToolFailed, refusal.ToolFailed, 0, 7000, 7000},
 		{404, "does not exist there", refusal.ToolFailed, refusal.ToolFailed, 0, 0, 0},
 		{405, "only the operator", refusal.ToolFailed, refusal.ToolFailed, 0, 0, 0},
 		{407, "credential", refusal.ToolFailed, refusal.ToolFailed, 0, 0, 0},
 		{408, "in time", refusal.ToolFailed, refusal.ToolFailed, 1000, 7000, 0},
 		{409, "present state", refusal.ToolFailed, refusal.ToolFailed, 0, 7000, 7000},
 		{410, "does not exist there", refusal.ToolFailed, refusal.ToolFailed, 0, 0, 0},
+		{412, "present state", refusal.ToolFailed, refusal.ToolFailed, 0, 0, 0},
 		{413, "check the arguments", refusal.ToolFailed, refusal.ToolFailed, 0, 0, 0},
+		{414, "check the arguments", refusal.ToolFailed, refusal.ToolFailed, 0, 0, 0},
 		{422, "check the arguments", refusal.ToolFailed, refusal.ToolFailed, 0, 0, 0},
 		{423, "locked", refusal.ToolFailed, refusal.ToolFailed, 0, 7000, 7000},
+		{424, "failed with HTTP status 424", refusal.ToolFailed, refusal.ToolFailed, 0, 0, 0},
 		{425, "busy", refusal.ToolFailed, refusal.ToolFailed, 1000, 7000, 7000},
 		{429, "busy", refusal.ToolFailed, refusal.ToolFailed, 1000, 7000, 7000},
+		{431, "check the arguments", refusal.ToolFailed, refusal.ToolFailed, 0, 0, 0},
 		{451, "legal reasons", refusal.ToolFailed, refusal.ToolFailed, 0, 7000, 7000},
 		{500, "failed with HTTP status 500", refusal.ToolFailed, refusal.ToolFailed, 0, 7000, 0},
 		{502, "could not be reached", refusal.ToolUnavailable, refusal.OutcomeUnknown, 0, 7000, 0},
