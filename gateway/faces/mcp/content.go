@@ -78,9 +78,9 @@ type blockReader struct {
 }
 
 func (t *blockReader) string(name string, required bool, valid func(string) bool) {
-	v, has := t.from[name]
+	v := t.from[name]
 	s, isText := v.(string)
-	if !has && !required {
+	if v == nil && !required { // a null stands for none
 		return
 	}
 	t.ok = t.ok && isText && valid(s)
@@ -100,7 +100,7 @@ func (t *blockReader) resource() {
 	inner := blockReader{from: from, out: object{}, ok: from != nil}
 	inner.string("uri", true, wire.IsURI)
 	inner.string("mimeType", false, wire.IsMediaType)
-	if _, has := from["text"]; has {
+	if from["text"] != nil {
 		inner.text("text", true)
 	} else {
 		inner.string("blob", true, wire.IsBase64)

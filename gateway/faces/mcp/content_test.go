@@ -34,6 +34,10 @@ func TestContent(t *testing.T) {
 			`[{"resource":{"mimeType":"text/plain","text":"t","uri":"test://a"},"type":"resource"},{"resource":{"blob":"aGk=","uri":"test://b"},"type":"resource"}]`, ``},
 		{`{"content":[{"type":"resource_link","uri":"file:///a","name":"a","title":"A","description":"d"}]}`,
 			`[{"description":"d","name":"a","title":"A","type":"resource_link","uri":"file:///a"}]`, ``},
+		{`{"content":[{"type":"resource_link","uri":"file:///a","name":"a","title":null,"description":null,"mimeType":null}]}`,
+			`[{"name":"a","type":"resource_link","uri":"file:///a"}]`, ``},
+		{`{"content":[{"type":"resource","resource":{"uri":"file:///a","mimeType":null,"text":null,"blob":"AA=="}}]}`,
+			`[{"resource":{"blob":"AA==","uri":"file:///a"},"type":"resource"}]`, ``},
 		{`{"content":[{"type":"text","text":"{}"}],"structuredContent":{"n":9007199254740993}}`, `[{"text":"{}","type":"text"}]`, `{"n":9007199254740993}`},
 		{`"a\u200bb"`, `[{"text":"a\\u200bb","type":"text"}]`, ``},
 		{`{"value":"a"}`, `[{"text":"{\"value\":\"a\"}","type":"text"}]`, `{"value":"a"}`}, // its own member
