@@ -37,9 +37,10 @@ type choice struct {
 // call is one call while its pieces arrive.
 type call struct {
 	turns.Part
-	index int    // its place in the message
-	kind  string // empty, if the provider wrote none, means function
-	extra mergedMembers
+	index     int    // its place in the message
+	kind      string // empty, if the provider wrote none, means function
+	elsewhere turns.Elsewhere
+	extra     mergedMembers
 }
 
 func (r *reader) choiceAt(index int) *choice {
@@ -140,6 +141,7 @@ func (r *reader) addCall(c *choice, p *callPiece) error {
 		}
 	}
 	known.Call.Arguments = append(known.Call.Arguments, p.arguments...)
+	known.elsewhere = cmp.Or(known.elsewhere, p.elsewhere)
 	r.bytes += len(known.Call.ID) + len(known.Call.Name) + len(p.arguments) + known.extra.add(p.extra, concatStrings)
 	return nil
 }
@@ -235,6 +237,16 @@ func (c *choice) startCall(p *callPiece, whole bool) (*call, error) {
 	}
 	c.lastIndex = max(c.lastIndex, index)
 	return started, nil
+}
+
+// check returns why the calls are not taken.
+func (c *choice) check() error {
+	for _, call := range c.calls {
+		if err := call.elsewhere.Check(call.Call.Arguments); err != nil && call.Row == rowCall {
+			return err
+		}
+	}
+	return nil
 }
 
 // settle gives the answer what was put together of its pieces.

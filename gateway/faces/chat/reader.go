@@ -75,6 +75,7 @@ type callPiece struct {
 	index          int // -1: it states none
 	id, kind, name string
 	arguments      []byte // as the model wrote them
+	elsewhere      turns.Elsewhere
 	extra          rawjson.Object
 }
 
@@ -171,6 +172,11 @@ func (r *reader) End() error {
 	}
 	if slices.Contains(r.choices, nil) { // what was sent of the others is still to be recorded
 		return errors.New("choices whose indexes are not 0 and up")
+	}
+	for _, c := range r.choices {
+		if err := c.check(); err != nil {
+			return err
+		}
 	}
 	r.reply.Head = append(r.reply.Head, r.head.object()...)
 	r.reply.Answers = r.reply.Answers[:0]
@@ -559,7 +565,6 @@ func readLegacyCall(value []byte) (called bool, err error) {
 // readCall reads one element of tool_calls.
 func readCall(value []byte) (callPiece, error) {
 	c := callPiece{index: -1}
-	elsewhere := ""
 	err := each(value, func(name, value []byte) (err error) {
 		switch string(name) {
 		case "index":
@@ -570,25 +575,20 @@ func readCall(value []byte) (callPiece, error) {
 			c.kind, err = textOfCall(name, value)
 		case kindFunction:
 			if !rawjson.IsNull(value) {
-				err = c.readFunction(value, &elsewhere)
+				err = c.readFunction(value)
 			}
 		default:
-			noteArguments(&elsewhere, name, value)
+			c.elsewhere.Note(name, value)
 			if member := string(name); slices.Contains(forwardedOfCall, member) {
 				c.extra = append(c.extra, rawjson.Field(member, value))
 			}
 		}
 		return err
 	})
-	if err == nil && elsewhere != "" && turns.IsBlank(c.arguments) {
-		err = fmt.Errorf("a call whose arguments stand in the member %s", elsewhere)
-	}
 	return c, err
 }
 
-// readFunction reads a function, and notes the member that seems to hold its arguments where it is not
-// that of this name.
-func (c *callPiece) readFunction(value []byte, elsewhere *string) error {
+func (c *callPiece) readFunction(value []byte) error {
 	return each(value, func(name, value []byte) (err error) {
 		switch string(name) {
 		case "name":
@@ -603,7 +603,7 @@ func (c *callPiece) readFunction(value []byte, elsewhere *string) error {
 				err = errors.New("a call whose arguments are neither a string nor an object")
 			}
 		default:
-			noteArguments(elsewhere, name, value)
+			c.elsewhere.Note(name, value)
 		}
 		return err
 	})
@@ -616,13 +616,4 @@ func textOfCall(member, value []byte) (string, error) {
 		err = fmt.Errorf("a call whose %s is not a string", member)
 	}
 	return string(text), err
-}
-
-// noteArguments notes the name of a member in which a server may have written the arguments of a call:
-// without them the call would be another one. An empty one holds none.
-func noteArguments(elsewhere *string, name, value []byte) {
-	if folded := ascii.Folded(string(name)); !isEmpty(value) &&
-		slices.Contains([]string{"arguments", "args", "parameters", "input"}, folded) {
-		*elsewhere = folded
-	}
 }
