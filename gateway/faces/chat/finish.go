@@ -21,7 +21,7 @@ type finish struct {
 
 // observe takes a piece of the answer.
 func (f *finish) observe(p *piece) error {
-	f.called = f.called || len(p.calls) > 0 || p.legacy
+	f.called = f.called || p.callsAny() || p.other != nil && p.other.callsAny()
 	if f.finished && p.hasOutput() {
 		f.finished = false
 	}
@@ -41,9 +41,9 @@ func (f *finish) observe(p *piece) error {
 func isCompletion(reason string) bool { return reason == "stop" || reason == "tool_calls" }
 
 // hasOutput reports whether a piece adds content, a refusal or calls.
-func (p *piece) hasOutput() bool {
-	return len(p.text) > 0 || len(p.refusal) > 0 || len(p.calls) > 0 || p.legacy
-}
+func (p *piece) hasOutput() bool { return len(p.text) > 0 || len(p.refusal) > 0 || p.callsAny() }
+
+func (p *piece) callsAny() bool { return len(p.calls) > 0 || p.legacy }
 
 var errUnfinished = errors.New("a choice without a finish_reason") // asked for with each event
 

@@ -67,7 +67,8 @@ type piece struct {
 	message       rawjson.Object // members beside the content
 	beside        rawjson.Object // members of the choice
 	calls         []callPiece
-	unknown       int // bytes of members that go nowhere, and are a part of the answer all the same
+	other         *piece // what the member of the other form says: the whole message, beside or in place of deltas
+	unknown       int    // bytes of members that go nowhere, and are a part of the answer all the same
 }
 
 // callPiece is what a document has of one call.
@@ -136,7 +137,10 @@ func (r *reader) addPiece(p *piece) error {
 	if err := c.finish.observe(p); err != nil {
 		return err
 	}
-	return r.add(c, p)
+	if err := r.add(c, p); err != nil || p.other == nil || p.other.isLike(p) {
+		return err
+	}
+	return r.hold(c, p.other)
 }
 
 // learn keeps the form of a chunk that has one piece of text alone, of one answer.
@@ -146,7 +150,7 @@ func (r *reader) learn(data []byte) {
 		return
 	}
 	p := r.pieces[0]
-	if p.hasRefusal || p.legacy || p.reason != "" || len(p.calls) > 0 {
+	if p.hasRefusal || p.legacy || p.reason != "" || len(p.calls) > 0 || p.other != nil {
 		return
 	}
 	for _, members := range []*rawjson.Object{&p.thoughts, &p.message, &p.beside} {
@@ -174,7 +178,7 @@ func (r *reader) End() error {
 		return errors.New("choices whose indexes are not 0 and up")
 	}
 	for _, c := range r.choices {
-		if err := c.check(); err != nil {
+		if err := r.check(c); err != nil {
 			return err
 		}
 	}
@@ -196,7 +200,7 @@ func (r *reader) Whole(body []byte) error {
 	for i := range r.pieces {
 		p := &r.pieces[i]
 		switch {
-		case !p.found:
+		case !p.found && p.other == nil:
 			return errors.New("a choice without a message")
 		case p.index < len(r.choices) && r.choices[p.index] != nil:
 			return errors.New("choices whose indexes are not 0 and up")
@@ -242,7 +246,7 @@ func label(value []byte) string {
 }
 
 // read reads a completion or a chunk. inner is the member of a choice with its message or delta, and other the
-// member of the other form, which is passed over.
+// member of the other form.
 func (r *reader) read(document []byte, inner, other string) error {
 	if err := rawjson.Check(document, maxDepth); err != nil {
 		return err
@@ -425,6 +429,9 @@ func (r *reader) readChoice(value []byte, inner, other string) error {
 				err = r.readMessage(&p, value)
 			}
 		case other:
+			if value[0] == '{' {
+				p.other, err = r.readOther(value)
+			}
 		default:
 			if member := string(name); slices.Contains(forwardedOfChoice, member) || member == memberLogprobs && !rawjson.IsNull(value) {
 				p.beside = append(p.beside, rawjson.Field(member, value))
@@ -435,6 +442,18 @@ func (r *reader) readChoice(value []byte, inner, other string) error {
 	r.failed = r.failed || p.reason == "error"
 	r.pieces = append(r.pieces, p)
 	return err
+}
+
+// readOther reads a message where deltas are expected, or a delta in place of a message; nil: it says nothing. It is
+// valid beyond the event.
+func (r *reader) readOther(value []byte) (*piece, error) {
+	places, textAt := len(r.places), r.textAt
+	p := &piece{unknown: len(value)}
+	err := r.readMessage(p, bytes.Clone(value))
+	if r.places, r.textAt = r.places[:places], textAt; !p.hasOutput() {
+		return nil, err
+	}
+	return p, err
 }
 
 // readMessage reads a message or a delta.

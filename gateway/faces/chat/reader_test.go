@@ -194,11 +194,13 @@ func TestWhatIsKept(t *testing.T) {
 // TestFaults: a stream that is at fault says how, and holds no call.
 func TestFaults(t *testing.T) {
 	const (
-		text   = `{"id":"c1","choices":[{"index":0,"delta":{"content":"hi"}}]}`
-		call   = `{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}]}}]}`
-		end    = `{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`
-		done   = "[DONE]"
-		stated = "an error stands in the answer"
+		text    = `{"id":"c1","choices":[{"index":0,"delta":{"content":"hi"}}]}`
+		call    = `{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}]}}]}`
+		end     = `{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`
+		done    = "[DONE]"
+		stated  = "an error stands in the answer"
+		said    = `{"choices":[{"index":0,"delta":{},"message":{"content":"hi","tool_calls":[F]},"finish_reason":"stop"}]}`
+		differs = "a message that does not say what its deltas say"
 	)
 	for why, c := range map[string]struct {
 		chunks []string
@@ -220,6 +222,14 @@ func TestFaults(t *testing.T) {
 		"an error in a choice":         {[]string{`{"choices":[{"index":0,"error":{"code":502}}]}`}, stated, &turns.ProviderError{}},
 		"finished by an error":         {[]string{`{"choices":[{"index":0,"finish_reason":"error"}]}`}, stated, &turns.ProviderError{}},
 		"finished for two reasons":     {[]string{end, strings.Replace(end, "stop", "length", 1)}, "finished for two reasons", nil},
+		"a message with another call":  {[]string{call, strings.Replace(said, "F", `{"function":{"name":"g"}}`, 1)}, differs, nil},
+		"a message with arguments":     {[]string{strings.Replace(call, "{}", "", 1), strings.Replace(said, "F", `{"function":{"name":"f","arguments":{"a":1}}}`, 1)}, differs, nil},
+		"a message with more calls":    {[]string{call, strings.Replace(said, "F", `{"function":{"name":"f"}},{"function":{"name":"f"}}`, 1)}, differs, nil},
+		"a message with fewer calls":   {[]string{call, strings.Replace(said, "F", ``, 1), end}, differs, nil},
+		"a message with a first call":  {[]string{text, strings.Replace(said, "F", `{"function":{"name":"f"}}`, 1), done}, differs, nil},
+		"a message with another text":  {[]string{strings.Replace(text, "hi", "ho", 1), strings.Replace(said, "F", ``, 1)}, differs, nil},
+		"messages that differ":         {[]string{strings.Replace(said, "F", ``, 1), strings.Replace(said, "F", `{"function":{"name":"f"}}`, 1)}, "messages beside the deltas that differ", nil},
+		"a message without an end":     {[]string{strings.Replace(strings.Replace(said, `"stop"`, "null", 1), "F", `{"function":{"name":"f"}}`, 1), done}, "[DONE] came with a choice without a finish_reason", turns.ErrIncomplete},
 		"calls that do not fit":        {[]string{`{"choices":[{"index":0,"delta":{"tool_calls":[{"function":{"arguments":"{"}}]}}]}`}, "before any call", &turns.Unfit{}},
 	} {
 		var r reader
