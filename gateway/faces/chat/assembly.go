@@ -310,7 +310,10 @@ func (r *reader) check(c *choice) error {
 func (r *reader) settle(c *choice) {
 	a := &c.answer
 	a.Reason, a.End, a.Partial = c.finish.reason, endOf(c.finish.reason), parser.Truncates(c.finish.reason)
-	if a.End == turns.Cut && !parser.Truncates(a.Reason) {
+	switch {
+	case isFilter(a.Reason):
+		a.Withheld = "the finish_reason " + a.Reason
+	case a.End == turns.Cut && !parser.Truncates(a.Reason):
 		a.RefuseCalls = refusal.New(refusal.TruncatedOutput, "The answer ended with the finish_reason "+a.Reason+", which does not say that its calls are complete; none of them was executed. Send the whole call again.")
 	}
 	if c.thought != nil {

@@ -86,6 +86,12 @@ var (
 	callEnds = []string{"toolcall", "toolcalls", "tooluse", "functioncall", "functioncalls"}
 )
 
+// isFilter reports whether a finish_reason says that a filter of the provider has ended the answer, or the model's refusal.
+func isFilter(reason string) bool { return slices.Contains(filterEnds, ascii.Folded(reason)) }
+
+var filterEnds = []string{"contentfilter", "contentfiltered", "safety", "recitation", "prohibitedcontent", "blocklist", "spii", "sensitive",
+	"guardrailintervened", "refusal"}
+
 const alphanumeric = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
 // isFinishReason reports whether a text has the form of a finish_reason: one word such as tool_calls, or

@@ -166,10 +166,12 @@ func (r *reader) learn(data []byte) {
 
 // End is of turns.Reader.
 func (r *reader) End() error {
-	if !r.done && !r.whole {
-		if err := r.unfinished(false); err != nil {
-			return fmt.Errorf("%w with %w", turns.ErrIncomplete, err)
-		}
+	switch err := r.unfinished(r.whole); {
+	case r.done || err == nil || len(r.choices) == 0 && r.whole:
+	case r.whole: // nothing says that it was cut, and nothing that it was not
+		return errors.New("calls in a choice without a finish_reason to say that they are complete")
+	default:
+		return fmt.Errorf("%w with %w", turns.ErrIncomplete, err)
 	}
 	if len(r.choices) == 0 {
 		return errors.New("an answer without a choice")

@@ -32,6 +32,7 @@ func TestStrict(t *testing.T) {
 	}
 	for _, in := range []string{
 		``, ` `, `null`, `[]`, `"x"`, `{`, `{}`, `{"choices":[]}`, `{"choices":null}`, `{"choices":{}}`, `{"choices":[null]}`, answer(`{}`),
+		strings.Replace(call(`{"id":"a","function":{"name":"f","arguments":"{}"}}`), `"stop"`, `null`, 1), strings.Replace(call(`{"id":"a"}`), `"stop"`, `""`, 1),
 		answer(choice) + `{}`, answer(choice) + `x`, answer(choice)[:40], "\ufeff" + answer(choice), "[" + answer(choice) + "]",
 		answer(choice + "," + choice), answer(strings.Replace(choice, "0", "1", 1)), answer(strings.Replace(choice, "0", "-1", 1)), answer(strings.Replace(choice, "0", "128", 1)),
 		answer(strings.Replace(choice, "0", "0.0", 1)), answer(strings.Replace(choice, `"index":0,`, "", 1) + "," + strings.Replace(choice, "0", "1", 1)),
@@ -62,7 +63,7 @@ func TestStrict(t *testing.T) {
 
 // TestTolerated holds how deviations are read that have one meaning, whole and as a chunk.
 func TestTolerated(t *testing.T) {
-	choice := func(message string) string { return `{"index":0,"message":` + message + `}` }
+	choice := func(message string) string { return `{"index":0,"message":` + message + `,"finish_reason":"stop"}` }
 	for in, want := range map[string]string{
 		`{"choices":[{"message":{"content":"hi"}}]}`:                                                          `0 "hi" []`,
 		`{"choices":[` + choice(`{"content":[{"type":"text","text":"h"},{"text":"i","type":"text"}]}`) + `]}`: `0 "hi" []`,
@@ -98,7 +99,7 @@ func TestTolerated(t *testing.T) {
 		if found := inShort(reply); found != want {
 			t.Errorf("%s: found %s, expected %s", in, found, want)
 		}
-		reply, err = readChunks(strings.NewReplacer(`"message"`, `"delta"`, `"index":0,`, `"finish_reason":"stop","index":0,`, `{"message"`, `{"finish_reason":"stop","delta"`).Replace(in))
+		reply, err = readChunks(strings.NewReplacer(`"message"`, `"delta"`, `{"message"`, `{"finish_reason":"stop","delta"`).Replace(in))
 		if err != nil || inShort(reply) != want {
 			t.Errorf("%s, as a chunk: found %v, %v; expected %s", in, reply, err, want)
 		}
