@@ -108,6 +108,7 @@ var streamFaults = map[string]upstreamFault{
 	"a length beyond what is allowed":  {answer: sayAndStall(streamHead, "Content-Length: 99999\r\n\r\n"), change: func(d *Definition) { d.MaxStream = 1 << 14 }, code: unusable, cause: "more than 16384 bytes"},
 	"a body shorter than its length":   {answer: say(streamHead, fmt.Sprintf("Content-Length: %d\r\n\r\n", len(textEvent+endEvent+doneEvent)), textEvent+endEvent), code: unusable, cause: "the connection ended before the answer did", chunks: 2},
 	"JSON, not a stream":               {answer: say(jsonHead, fmt.Sprintf("Content-Length: %d\r\n\r\n", len(good)), good), code: unusable, cause: "another content type than text/event-stream"},
+	"a failure as JSON":                {answer: say(jsonHead, withLength(`{"base_resp":{"status_code":1008,"status_msg":"SECRET"}}`)), code: own, cause: "states an error in its answer"},
 	"another content type":             {answer: say("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n", chunked, chunkOf(textEvent)), code: unusable, cause: "another content type"},
 	"two content types":                {answer: say(streamHead, "Content-Type: text/html\r\n", chunked, chunkOf(textEvent)), code: unusable, cause: "another content type"},
 	"another charset":                  {answer: say("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-16\r\n", chunked, chunkOf(textEvent)), code: unusable, cause: "another content type"},

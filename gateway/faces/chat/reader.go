@@ -2,6 +2,7 @@ package chat
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -110,7 +111,7 @@ func (r *reader) Event(name, data []byte) ([]turns.Delta, error) {
 		return nil, nil
 	case string(name) == "error":
 		return nil, &turns.ProviderError{Failure: upstream.ReadFailure(data)}
-	case string(name) == "ping":
+	case isPing(name):
 		return nil, nil
 	case r.template.Match(data):
 		p := &r.learned
@@ -220,13 +221,29 @@ func each(value []byte, take func(name, value []byte) error) error {
 	return rawjson.EachMember(value, func(name []byte, start, end int) error { return take(name, value[start:end]) })
 }
 
-// isEmpty reports whether a value says nothing.
-func isEmpty(value []byte) bool {
-	switch string(value) {
-	case "null", `""`, "{}", "[]":
-		return true
+// isPing reports whether an event of such a name or type is a sign of life.
+func isPing(name []byte) bool {
+	return slices.Contains([]string{"ping", "heartbeat", "keepalive"}, ascii.Folded(string(name)))
+}
+
+// saysNothing reports whether a value, or each in it, is empty, null, false or 0. Of an object, some members do not count.
+func saysNothing(value []byte, besides ...string) bool {
+	nothing := true
+	switch value[0] {
+	case '{':
+		_ = each(value, func(name, value []byte) error {
+			nothing = nothing && (slices.Contains(besides, string(name)) || saysNothing(value, besides...))
+			return nil
+		})
+	case '[':
+		_ = rawjson.EachOf(value, func(element []byte) error {
+			nothing = nothing && saysNothing(element, besides...)
+			return nil
+		})
+	default:
+		nothing = slices.Contains([]string{"null", `""`, "false", "0"}, string(value))
 	}
-	return false
+	return nothing
 }
 
 // textOf is a string; null is none.
@@ -258,7 +275,7 @@ func (r *reader) read(document []byte, inner, other string) error {
 	}
 	r.document, r.pieces, r.places = document, r.pieces[:0], r.places[:0]
 	r.textAt, r.failed, r.stated, r.object = -1, false, nil, nil
-	chosen, used, more := false, false, false
+	chosen, used, more, ping := false, false, false, false
 	var choices []byte
 	err := each(bytes.TrimLeft(document, " \t\r\n"), func(name, value []byte) error {
 		switch string(name) {
@@ -286,6 +303,8 @@ func (r *reader) read(document []byte, inner, other string) error {
 			if f, err := strconv.ParseFloat(string(value), 64); err == nil && f >= 0 && f <= 1<<53 && r.reply.Created == 0 {
 				r.reply.Created = int64(f)
 			}
+		case "type":
+			more, ping = true, isPing(value)
 		default:
 			more = true
 			switch member := string(name); {
@@ -307,14 +326,18 @@ func (r *reader) read(document []byte, inner, other string) error {
 	switch {
 	case r.stated != nil:
 		return r.stated
-	case err != nil:
+	case err != nil && !errors.Is(err, rawjson.ErrNotObject):
 		return err
-	case string(r.object) == "error" || !chosen && !used && string(r.object) != "chat.completion.chunk" && more:
-		// Some servers send the failure itself in place of an answer.
+	case ping && !chosen && !used && !r.whole:
+		return nil
+	case string(r.object) == "error" || err != nil || more && len(r.pieces) == 0:
+		// Some servers send the failure itself in place of an answer, or beside choices that are none.
 		if failure := upstream.ReadFailure(document); string(r.object) == "error" || failure.Message != "" {
 			return &turns.ProviderError{Failure: failure}
 		}
-		return errors.New("an answer without choices")
+		if err != nil || !chosen && !used && string(r.object) != "chat.completion.chunk" {
+			return cmp.Or(err, errors.New("an answer without choices"))
+		}
 	case r.failed: // the member error, which says why, may stand behind the choices
 		return &turns.ProviderError{}
 	}
@@ -353,7 +376,7 @@ func (r *reader) settleIndexes() error {
 // readFailure reads the member error that a provider sends instead of an answer. Some servers
 // write an empty one beside each answer.
 func (r *reader) readFailure(value []byte) {
-	if r.stated == nil && !isEmpty(value) && string(value) != "false" {
+	if r.stated == nil && !saysNothing(value) {
 		r.stated = &turns.ProviderError{Failure: upstream.ReadFailure(value)}
 	}
 }
