@@ -500,17 +500,11 @@ func (r *reader) readMessage(p *piece, value []byte) error {
 			text, stated, err = textOf(value)
 			p.refusal, p.hasRefusal = append(p.refusal, text...), p.hasRefusal || stated
 		case "tool_calls":
-			if rawjson.IsNull(value) {
-				return nil
+			if value[0] == '[' {
+				err = rawjson.EachOf(value, p.addCall)
+			} else { // some servers write the only call
+				err = p.addCall(value)
 			}
-			err = rawjson.EachOf(value, func(value []byte) error {
-				if len(p.calls) == maxToolCalls {
-					return errManyCalls
-				}
-				c, err := readCall(value)
-				p.calls = append(p.calls, c)
-				return err
-			})
 		case "function_call":
 			p.legacy, err = readLegacyCall(value)
 		default:
@@ -606,6 +600,29 @@ func readLegacyCall(value []byte) (called bool, err error) {
 	return called, err
 }
 
+// addCall reads one element of tool_calls. One that says nothing is none: some servers write it beside a text, or behind
+// the calls.
+func (p *piece) addCall(value []byte) error {
+	if value[0] != '{' && saysNothing(value) {
+		return nil
+	}
+	c, err := readCall(value)
+	switch {
+	case err != nil:
+		return err
+	case c.saysNothing():
+		return nil
+	case len(p.calls) == maxToolCalls:
+		return errManyCalls
+	}
+	p.calls = append(p.calls, c)
+	return nil
+}
+
+func (c *callPiece) saysNothing() bool {
+	return c.id == "" && c.name == "" && len(c.arguments) == 0 && len(c.extra) == 0 && c.elsewhere == "" && (c.kind == "" || c.kind == kindFunction)
+}
+
 // readCall reads one element of tool_calls.
 func readCall(value []byte) (callPiece, error) {
 	c := callPiece{index: -1}
@@ -639,7 +656,7 @@ func (c *callPiece) readFunction(value []byte) error {
 			c.name, err = textOfCall(name, value)
 		case "arguments": // some servers write the object itself
 			switch value[0] {
-			case '{':
+			case '{', '[': // a list is refused as the arguments that it is
 				c.arguments = value
 			case '"', 'n':
 				c.arguments, _, err = textOf(value)

@@ -42,11 +42,11 @@ func TestStrict(t *testing.T) {
 		message(`{"content":"\ud800"}`), message(`{"content":"` + "\xff" + `"}`), message(`{"content":"` + "\x01" + `"}`), message(`{"content":'a'}`), message(`{"content":"a",}`),
 		message(`{"x":"\ud800"}`), message(`{"\ud800":1}`), message(`{"x":` + strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1) + `}`),
 		message(`{"content":5}`), message(`{"content":["a"]}`), message(`{"content":[null]}`), message(`{"content":{"type":"text","text":"a"}}`), message(`{"content":[{"text":"a"}]}`), message(`{"content":[{"type":"text","text":["a"]}]}`),
-		message(`{"content":[{"type":"text"}]}`), message(`{"content":[{"type":"tool_use","name":"f","input":{}}]}`), message(`{"content":[{"type":"text","text":"a","text":"b"}]}`), message(`{"content":[{"type":"thinking","thinking":5}]}`), message(`{"refusal":{}}`), message(`{"tool_calls":{}}`), message(`{"tool_calls":[1]}`), message(`[]`),
-		call(`{"id":5}`), call(`{"type":5}`), call(`{"function":"f"}`), call(`{"function":{"name":5}}`), call(`{"function":{"arguments":[]}}`), call(`{"function":{"arguments":5}}`), call(`{"function":{"arguments":{"a":1,"a":2}}}`), call(`{"function":{"arguments":"{}","arguments":"[]"}}`),
+		message(`{"content":[{"type":"text"}]}`), message(`{"content":[{"type":"tool_use","name":"f","input":{}}]}`), message(`{"content":[{"type":"text","text":"a","text":"b"}]}`), message(`{"content":[{"type":"thinking","thinking":5}]}`), message(`{"refusal":{}}`), message(`{"tool_calls":"f"}`), message(`{"tool_calls":[1]}`), message(`[]`),
+		call(`{"id":5}`), call(`{"type":5}`), call(`{"function":"f"}`), call(`{"function":{"name":5}}`), call(`{"function":{"arguments":5}}`), call(`{"function":{"arguments":{"a":1,"a":2}}}`), call(`{"function":{"arguments":"{}","arguments":"[]"}}`),
 		call(`{"function":{"name":"f","parameters":{"a":1}}}`), call(`{"function":{"name":"f","input":{"a":1},"arguments":""}}`), call(`{"function":{"name":"f","Arguments":"{\"a\":1}"}}`), call(`{"function":{"name":"f"},"arguments":"{\"a\":1}"}`), call(`{"function":{"name":"f","arguments":null,"args":{"a":1}}}`),
 		call(`{"function":{"name":"f","arguments":"{}","parameters":{"a":1}}}`), call(`{"function":{"name":"f","arguments":{ }},"x y":["a"]}`), call(`{"function":{"name":"f","arguments":" { } "},"input":"a"}`), call(`{"function":{"name":"f","params":{"a":1}}}`),
-		call(`{"index":1.5}`), call(`{"index":-1}`), call(`{"index":1024}`), call(`{"index":"0"}`), call(strings.Repeat(`{},`, maxToolCalls) + `{}`),
+		call(`{"index":1.5}`), call(`{"index":-1}`), call(`{"index":1024}`), call(`{"index":"0"}`), call(strings.Repeat(`{"id":"a"},`, maxToolCalls) + `{"id":"a"}`),
 		answer(`{"index":0,"message":{},"finish_reason":5}`), answer(`{"index":0,"message":{},"finish_reason":"error"}`), answer(`{"index":0,"message":{},"error":{"code":1}}`),
 		`{"choices":[` + choice + `],"error":{"message":"x"}}`, `{"error":"x"}`, `{"object":"error","choices":[` + choice + `]}`, `{"message":"x"}`, `{"choices":[` + choice + `],x:1}`, `{"choices":[` + choice + `],"x":01}`, `{"choices":[` + choice + `],"x":NaN}`,
 	} {
@@ -68,20 +68,26 @@ func TestTolerated(t *testing.T) {
 		`{"choices":[{"message":{"content":"hi"}}]}`:                                                          `0 "hi" []`,
 		`{"choices":[` + choice(`{"content":[{"type":"text","text":"h"},{"text":"i","type":"text"}]}`) + `]}`: `0 "hi" []`,
 		`{"choices":[` + choice(`{"content":[{"type":"thinking","thinking":[{"type":"text","text":"h\""},{"type":"text","text":"m"}],"closed":true},{"type":"text","text":"hi"},{"type":"reference","reference_ids":[1]}]}`) + `]}`: `0 "hi" [reasoning_content="h\"m"]`,
-		`{"choices":[` + choice(`{"content":[{"type":"thinking","thinking":"hm"}]}`) + `]}`:                                                                                                                  `0 null [reasoning_content="hm"]`,
-		`{"choices":[` + choice(`{"content":[{"type":"thinking","thinking":"hm"}],"reasoning_content":"so"}`) + `]}`:                                                                                         `0 null [reasoning_content="so"]`,
-		`{"choices":[` + choice(`{"content":[{"type":"refusal","refusal":"no"}]}`) + `]}`:                                                                                                                    `0 null [] refusal`,
-		`{"choices":[` + choice(`{"content":"hi","function_call":{"name":"","arguments":""}}`) + `]}`:                                                                                                        `0 "hi" []`,
-		`{"choices":[` + choice(`{"content":"hi","function_call":{"arguments":null,"name":null}}`) + `]}`:                                                                                                    `0 "hi" []`,
-		`{"choices":[` + choice(`{"content":"hi","function_call":{}}`) + `]}`:                                                                                                                                `0 "hi" []`,
-		`{"choices":[` + choice(`{"content":"hi","function_call":{"name":"f","arguments":""}}`) + `]}`:                                                                                                       `0 "hi" [] legacy`,
-		`{"choices":[` + choice(`{"content":"hi","function_call":{"name":"","arguments":"{}"}}`) + `]}`:                                                                                                      `0 "hi" [] legacy`,
-		`{"choices":[` + choice(`{"content":"hi","function_call":{"name":"","arguments":"","x":1}}`) + `]}`:                                                                                                  `0 "hi" [] legacy`,
-		`{"choices":[` + choice(`{"content":"hi","function_call":""}`) + `]}`:                                                                                                                                `0 "hi" []`,
-		`{"choices":[` + choice(`{"content":[{"type":"reasoning","summary":[{"type":"summary_text","text":"hm"}]},{"type":"output_text","text":"hi"}]}`) + `]}`:                                              `0 "hi" [reasoning_content="hm"]`,
-		`{"choices":[` + choice(`{"content":"hi"}`) + `],"error":{}}`:                                                                                                                                        `0 "hi" []`,
-		`{"error":"","choices":[` + choice(`{"content":"hi"}`) + `]}`:                                                                                                                                        `0 "hi" []`,
-		`{"error":{"code":0,"message":null},"choices":[` + choice(`{"content":"hi"}`) + `]}`:                                                                                                                 `0 "hi" []`,
+		`{"choices":[` + choice(`{"content":[{"type":"thinking","thinking":"hm"}]}`) + `]}`:                                                                     `0 null [reasoning_content="hm"]`,
+		`{"choices":[` + choice(`{"content":[{"type":"thinking","thinking":"hm"}],"reasoning_content":"so"}`) + `]}`:                                            `0 null [reasoning_content="so"]`,
+		`{"choices":[` + choice(`{"content":[{"type":"refusal","refusal":"no"}]}`) + `]}`:                                                                       `0 null [] refusal`,
+		`{"choices":[` + choice(`{"content":"hi","function_call":{"name":"","arguments":""}}`) + `]}`:                                                           `0 "hi" []`,
+		`{"choices":[` + choice(`{"content":"hi","function_call":{"arguments":null,"name":null}}`) + `]}`:                                                       `0 "hi" []`,
+		`{"choices":[` + choice(`{"content":"hi","function_call":{}}`) + `]}`:                                                                                   `0 "hi" []`,
+		`{"choices":[` + choice(`{"content":"hi","function_call":{"name":"f","arguments":""}}`) + `]}`:                                                          `0 "hi" [] legacy`,
+		`{"choices":[` + choice(`{"content":"hi","function_call":{"name":"","arguments":"{}"}}`) + `]}`:                                                         `0 "hi" [] legacy`,
+		`{"choices":[` + choice(`{"content":"hi","function_call":{"name":"","arguments":"","x":1}}`) + `]}`:                                                     `0 "hi" [] legacy`,
+		`{"choices":[` + choice(`{"content":"hi","function_call":""}`) + `]}`:                                                                                   `0 "hi" []`,
+		`{"choices":[` + choice(`{"content":[{"type":"reasoning","summary":[{"type":"summary_text","text":"hm"}]},{"type":"output_text","text":"hi"}]}`) + `]}`: `0 "hi" [reasoning_content="hm"]`,
+		`{"choices":[` + choice(`{"content":"hi"}`) + `],"error":{}}`:                                                                                           `0 "hi" []`,
+		`{"error":"","choices":[` + choice(`{"content":"hi"}`) + `]}`:                                                                                           `0 "hi" []`,
+		`{"error":{"code":0,"message":null},"choices":[` + choice(`{"content":"hi"}`) + `]}`:                                                                    `0 "hi" []`,
+		`{"choices":[` + choice(`{"content":"hi","tool_calls":[{"index":0,"id":"","type":"function","function":{"name":"","arguments":""}},{"index":1,"id":null,"type":null,"function":{"name":null,"arguments":null}},{},null,""]}`) + `]}`: `0 "hi" []`,
+		`{"choices":[` + choice(`{"content":"hi","tool_calls":""}`) + `]}`:                                                                                                                                   `0 "hi" []`,
+		`{"choices":[` + choice(`{"content":"hi","tool_calls":{}}`) + `]}`:                                                                                                                                   `0 "hi" []`,
+		`{"choices":[` + choice(`{"tool_calls":{"id":"a","function":{"name":"f","arguments":"{}"}}}`) + `]}`:                                                                                                 `0 null [] a:f:{}`,
+		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","type":"custom","custom":{"name":"n"}}]}`) + `]}`:                                                                                                  `0 null [] other`,
+		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":[]}}]}`) + `]}`:                                                                                                 `0 null [] a:f:[]`,
 		`{"error":false,"choices":[` + choice(`{"content":"hi"}`) + `]}`:                                                                                                                                     `0 "hi" []`,
 		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{\"a\":1}","parameters":{"type":"object"}}}]}`) + `]}`:                                                         `0 null [] a:f:{"a":1}`,
 		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","status":"completed","extra_content":{"x":"y"},"input":{ },"args":" ","parameters":"{}","x":1,"function":{"name":"f","arguments":"{}"}}]}`) + `]}`: `0 null [] a:f:{}`,
@@ -126,6 +132,9 @@ func inShort(r *turns.Reply) string {
 	}
 	if partOf(a, rowLegacy) != nil {
 		out += " legacy"
+	}
+	if partOf(a, rowOther) != nil {
+		out += " other"
 	}
 	for _, call := range callsOf(r) {
 		out += " " + call
