@@ -391,7 +391,7 @@ func (r *reader) readUsage(value []byte) {
 	var counts [3]int64
 	for i, name := range []string{"prompt_tokens", "completion_tokens", "total_tokens"} {
 		raw := usage.Get(name)
-		if counts[i], ok = tokens(raw); raw != nil && !ok {
+		if counts[i], ok = wholeNumber(raw); raw != nil && !ok {
 			return
 		}
 	}
@@ -407,8 +407,8 @@ func (r *reader) readUsage(value []byte) {
 	}
 }
 
-// tokens reads a number of tokens, which some servers write as 12.0.
-func tokens(raw []byte) (n int64, ok bool) {
+// wholeNumber reads a whole number from 0, which some servers write as 12.0.
+func wholeNumber(raw []byte) (n int64, ok bool) {
 	if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil && n >= 0 {
 		return n, true
 	}
@@ -421,11 +421,11 @@ func index(value []byte, bound int, of string) (int, error) {
 	if rawjson.IsNull(value) {
 		return -1, nil
 	}
-	n, err := strconv.ParseUint(string(value), 10, 63)
+	n, ok := wholeNumber(bytes.Trim(value, `"`))
 	switch {
-	case err != nil:
+	case !ok:
 		return 0, errors.New("a value that is not a whole number from 0")
-	case n >= uint64(bound):
+	case n >= int64(bound):
 		return 0, fmt.Errorf("a %s beyond %d", of, bound)
 	}
 	return int(n), nil
