@@ -275,7 +275,7 @@ func (r *reader) read(document []byte, inner, other string) error {
 	}
 	r.document, r.pieces, r.places = document, r.pieces[:0], r.places[:0]
 	r.textAt, r.failed, r.stated, r.object = -1, false, nil, nil
-	chosen, used, more, ping := false, false, false, false
+	chosen, used, more, unknown, ping := false, false, false, false, false
 	var choices []byte
 	err := each(bytes.TrimLeft(document, " \t\r\n"), func(name, value []byte) error {
 		switch string(name) {
@@ -314,8 +314,10 @@ func (r *reader) read(document []byte, inner, other string) error {
 				}
 			case slices.Contains(forwardedOfAnswer, member):
 				r.bytes += r.head.add(rawjson.Object{rawjson.Field(member, value)}, replaceRepeated)
-			case value[0] == '"':
-				r.note(value)
+			default:
+				if unknown = true; value[0] == '"' {
+					r.note(value)
+				}
 			}
 		}
 		return nil
@@ -330,7 +332,7 @@ func (r *reader) read(document []byte, inner, other string) error {
 		return err
 	case ping && !chosen && !used && !r.whole:
 		return nil
-	case string(r.object) == "error" || err != nil || more && len(r.pieces) == 0:
+	case string(r.object) == "error" || err != nil || len(r.pieces) == 0 && (unknown || more && !chosen && !used):
 		// Some servers send the failure itself in place of an answer, or beside choices that are none.
 		if failure := upstream.ReadFailure(document); string(r.object) == "error" || failure.Message != "" {
 			return &turns.ProviderError{Failure: failure}
