@@ -22,11 +22,15 @@ const (
 type Failure struct{ Type, Code, Param, Message string }
 
 // reasons are the members by which providers say why they failed, those that say most first.
-var reasons = []string{"message", "msg", "detail", "error_description", "error", "errors", "reason", "title"}
+var reasons = []string{"message", "msg", "detail", "error_description", "error_msg", "error_message", "errmsg", "status_msg", "error",
+	"errors", "base_resp", "header", "reason", "title"}
+
+// codes are the members with the code of a failure.
+var codes = []string{"code", "error_code", "errcode", "status_code"}
 
 // ReadFailure reads {"error": {...}}, and other forms of errors that providers and the servers in front
 // of them have: a member of reasons, of an object at the top or within another, of which a list
-// has the first. It returns an empty failure if raw is not strict JSON.
+// has the first. It returns an empty failure if raw is not strict JSON, or says by the code 0 that nothing failed.
 func ReadFailure(raw []byte) Failure {
 	var (
 		f    Failure
@@ -55,6 +59,10 @@ func (f *Failure) read(value any) (why string) {
 			}
 		}
 	case map[string]any:
+		code := codeOf(v)
+		if code == "0" && v["error"] == nil {
+			return ""
+		}
 		for _, name := range reasons {
 			if why = f.read(v[name]); why != "" {
 				break
@@ -68,12 +76,20 @@ func (f *Failure) read(value any) (why string) {
 				}
 			}
 		}
-		f.Type, f.Code, f.Param = cmp.Or(f.Type, word(v["type"])), cmp.Or(f.Code, word(v["code"])), cmp.Or(f.Param, word(v["param"]))
+		f.Type, f.Code, f.Param = cmp.Or(f.Type, word(v["type"])), cmp.Or(f.Code, code), cmp.Or(f.Param, word(v["param"]))
 		if why != "" {
 			why += within(v)
 		}
 	}
 	return why
+}
+
+// codeOf is the code that an object states; empty: none.
+func codeOf(v map[string]any) (code string) {
+	for _, name := range codes {
+		code = cmp.Or(code, word(v[name]))
+	}
+	return code
 }
 
 // within is what an error says beside its message: the place in the request (FastAPI), the words of the

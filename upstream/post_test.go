@@ -211,7 +211,7 @@ func TestEnd(t *testing.T) {
 		"what adds nothing":         {say(streamHead, chunked, chunkOf(last+"data: again\n\n"+doneEvent+"data: again\n\n"), "0\r\n\r\n"), ""},
 		"an event without data":     {say(streamHead, chunked, chunkOf(last+"data:\n\n"), "0\r\n\r\n"), ""},
 		"another event":             {say(streamHead, chunked, chunkOf(last+last), "0\r\n\r\n"), "an event after the end"},
-		"an event after [DONE]":     {say(streamHead, chunked, chunkOf(last+doneEvent+last), "0\r\n\r\n"), "an event after [DONE]"},
+		"an event after [DONE]":     {say(streamHead, chunked, chunkOf(last+doneEvent+last), "0\r\n\r\n"), ""},
 		"a part of an event":        {say(streamHead, chunked, chunkOf(last+"data: {"), "0\r\n\r\n"), "an event after the end"},
 		"an event in another chunk": {say(streamHead, chunked, chunkOf(last), chunkOf(last), "0\r\n\r\n"), "an event after the end"},
 	} {

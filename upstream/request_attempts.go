@@ -254,6 +254,12 @@ func (c *Client) checkHead(route *Route, key credentialValue, response *http.Res
 	case response.Header.Get("Content-Encoding") != "" && response.Header.Get("Content-Encoding") != "identity":
 		return &attemptError{status: status, err: unavailable("The model's provider compressed its answer, which Callgate does not ask for. The operator has to switch that off.", "%s compressed its answer, which was not asked for", name)}
 	case !hasContentType(response.Header.Values("Content-Type"), p.accept):
+		if p.accept == typeStream && hasContentType(response.Header.Values("Content-Type"), typeJSON) { // it may say why there is no stream
+			raw, _ := readErrorBody(response, b)
+			if failure := ReadFailure(raw); failure.Message != "" {
+				return &attemptError{status: status, err: StatedFailure(route, failure, func(text []byte) bool { return mentions(text, key.secrets) })}
+			}
+		}
 		return &attemptError{status: status, err: unavailable("The model's answer has another content type than "+p.accept+". The operator has to check that base_url names the API of the model.", "%s answered with another content type than %s", name, p.accept)}
 	case response.ContentLength > int64(b.remaining):
 		return &attemptError{status: status, err: tooLarge("%s answered with more than %d bytes", name, b.remaining)}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"time"
@@ -29,6 +28,10 @@ func IsDone(data []byte) bool {
 // afterDoneTime is how long the connection is read after the last event, or after one that may be.
 const afterDoneTime = time.Second
 
+// settledTime is how long a stream is read in all that is whole if nothing more comes: some servers send signs of life
+// without end.
+const settledTime = 5 * time.Second
+
 // EventStream reads the events of one stream, of any wire, undecoded. Only Close is safe for
 // concurrent use.
 type EventStream struct {
@@ -38,9 +41,10 @@ type EventStream struct {
 	upstream  string
 	exchange  *exchange
 	scanner   sse.Reader
-	remaining int  // events until the bound is reached
-	done      bool // [DONE] was read
-	partial   bool // the connection failed within an event
+	remaining int           // events until the bound is reached
+	done      bool          // [DONE] was read
+	partial   bool          // the connection failed within an event
+	until     time.Duration // by alarms.Now, where the stream may be whole; 0: it may not
 	err       error
 }
 
@@ -83,6 +87,11 @@ func (c *Client) openStream(ctx context.Context, route *Route, p *posting) (*Eve
 // same error again after that. An event without data is none (WHATWG HTML, section 9.2.6), unless it
 // names an error.
 func (s *EventStream) Next() (name, data []byte, err error) {
+	s.until = 0
+	return s.read()
+}
+
+func (s *EventStream) read() (name, data []byte, err error) {
 	if s.err != nil {
 		return nil, nil, s.err
 	}
@@ -94,12 +103,16 @@ func (s *EventStream) Next() (name, data []byte, err error) {
 	return name, data, err
 }
 
-// NextIfAny is Next for a stream that is whole if nothing more comes: it waits a second at most, and
-// silence is io.EOF too. An event that has begun must come to its end.
+// NextIfAny is Next for a stream that is whole if nothing more comes: it waits a second at most, five for all events in a
+// row, and silence is io.EOF too. An event that has begun must come to its end.
 func (s *EventStream) NextIfAny() (name, data []byte, err error) {
-	s.exchange.shorten(afterDoneTime, errAfterDone)
+	now := s.exchange.alarms.Now()
+	if s.until == 0 {
+		s.until = now + settledTime
+	}
+	s.exchange.shorten(min(afterDoneTime, s.until-now), errAfterDone)
 	defer s.exchange.restore()
-	name, data, err = s.Next()
+	name, data, err = s.read()
 	if cause := context.Cause(s.exchange); err == nil || !errors.Is(cause, errAfterDone) && !errors.Is(cause, errIdle) {
 		return name, data, err
 	}
@@ -150,7 +163,7 @@ func (s *EventStream) Ready() bool {
 func (s *EventStream) MentionsKey(text []byte) bool { return s.exchange.mentionsKey(text) }
 
 // End is called after the last event of a wire, which must be read: it waits for the end of the
-// body, at most a second. An event after the last is a *refusal.Error, but for [DONE] and those that
+// body, at most a second. An event after the last is a *refusal.Error, but for [DONE], what follows that, and those that
 // add nothing, of which the wire knows; nil: it knows none. However the connection ends, the stream
 // is whole. Events read before are no longer valid.
 func (s *EventStream) End(addsNothing func(name, data []byte) bool) error {
@@ -160,21 +173,18 @@ func (s *EventStream) End(addsNothing func(name, data []byte) bool) error {
 	s.err = io.EOF
 	defer s.release()
 	s.exchange.shorten(afterDoneTime, errAfterDone)
-	last := "the end"
 	name, data, err := s.scanner.Next()
-	for ; err == nil && (len(data) == 0 || IsDone(data) ||
+	for ; err == nil && (s.done || len(data) == 0 || IsDone(data) ||
 		addsNothing != nil && addsNothing(name, data)); name, data, err = s.scanner.Next() {
 		s.done = s.done || IsDone(data)
 	}
-	if s.done {
-		last = doneWord
-	}
 	switch {
+	case s.done: // no reader of such streams looks at what follows
 	case err == nil, errors.Is(err, sse.ErrCut):
-		s.err = malformed(s.upstream, fmt.Errorf("an event after %s", last))
+		s.err = malformed(s.upstream, errors.New("an event after the end"))
 		return s.err
 	case errors.Is(err, errOversize), errors.Is(err, sse.ErrTooLarge):
-		s.err = tooLarge("%s: after %s: %w", s.upstream, last, err)
+		s.err = tooLarge("%s: after the end: %w", s.upstream, err)
 		return s.err
 	}
 	// How the connection was closed does not matter for a complete stream. A request

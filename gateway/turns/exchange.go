@@ -228,8 +228,9 @@ func (x *exchange) judgeAll(ctx context.Context, reply *Reply, denied *refusal.E
 		a.buffered = x.streams && x.whole
 		x.judged.Decisions = append(x.judged.Decisions, a.decision)
 		x.judged.Shown = x.judged.Shown || a.relay.sent
-		x.judged.Final = x.judged.Final || slices.ContainsFunc(a.Parts, func(p *Part) bool { return p.NoRepair })
+		x.judged.Final = x.judged.Final || a.Withheld != "" || slices.ContainsFunc(a.Parts, func(p *Part) bool { return p.NoRepair })
 	}
+	x.judged.Shown = x.judged.Shown && !x.judged.Final
 	x.judged.Final = x.judged.Final || x.judged.Shown && x.follower == nil || x.answers() > 1
 }
 

@@ -124,6 +124,10 @@ func (x *exchange) divide(a *Answer) division {
 	default:
 		a.blank = called || x.spec.Ordered // blank text is shown as it came
 	}
+	if called && a.Withheld != "" {
+		in.refuseCalls, cut = cmp.Or(in.refuseCalls, refusal.New(refusal.TruncatedOutput,
+			"The answer ended with "+a.Withheld+": a filter of the model's provider has ended it, or the model refuses. None of its calls was executed.")), false
+	}
 	if called && in.refuseCalls == nil && a.RefuseCalls != nil {
 		in.refuseCalls, cut = a.RefuseCalls, false // the calls are refused by this reason
 	}

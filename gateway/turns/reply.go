@@ -134,6 +134,9 @@ type Answer struct {
 	Fault *refusal.Error
 	// RefuseCalls refuses its calls: the end does not say that they are whole.
 	RefuseCalls *refusal.Error
+	// Withheld names the reason where the answer ended for a filter of the provider, or since the model refuses: its calls are
+	// refused by it, and nothing is asked for again. Empty: it did not.
+	Withheld string
 
 	relay relay
 	judgement

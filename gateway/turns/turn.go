@@ -27,9 +27,9 @@ type Turn struct {
 	// report. More than one is for the mode ModeEnforce, and for turns that are Final.
 	Decisions []*gateway.Decision
 	// Final says that the turn cannot be repaired: the application was sent some of it, or
-	// has asked for several choices.
+	// has asked for several choices, or another answer would not help.
 	Final bool
-	// Shown says that the application was sent some of its text.
+	// Shown says that it could be repaired if the application had not been sent some of its text.
 	Shown bool
 	// Tokens is how many tokens the turn has taken; 0 where the provider does not say.
 	Tokens int64

@@ -7,7 +7,8 @@ import (
 )
 
 // chatWire is the API of chat completions. Deviations: no_id, late_id, late_name, no_index, object_arguments,
-// no_done, done_twice, parts (content as a list), empty_call (a function_call), bad_usage, function_call.
+// no_done, done_twice, parts (content as a list), empty_call (a function_call), bad_usage, function_call,
+// message_too (the last chunk of a stream has the whole message), message_only (and no delta has anything).
 type chatWire struct{}
 
 func (chatWire) path() string { return "/v1/chat/completions" }
@@ -77,7 +78,8 @@ func chatCite(text string) string {
 	return `{"type":"url_citation","url_citation":{"title":` + quoted(text) + `,"url":"https://a.example","start_index":0,"end_index":1}}`
 }
 
-func (w chatWire) whole(r *reply) string {
+// message is the message of a whole answer.
+func (w chatWire) message(r *reply) string {
 	texts := map[string]string{}
 	var calls, cites, parts []string
 	members := ""
@@ -117,7 +119,11 @@ func (w chatWire) whole(r *reply) string {
 	if r.as["empty_call"] {
 		members += `,"function_call":{}`
 	}
-	return `{"id":"chatcmpl-1","object":"chat.completion","created":7,"model":` + r.model() + `,"choices":[{"index":0,"message":{"role":"assistant","content":` + content + members + `},"finish_reason":` + w.finish(r) +
+	return `{"role":"assistant","content":` + content + members + `}`
+}
+
+func (w chatWire) whole(r *reply) string {
+	return `{"id":"chatcmpl-1","object":"chat.completion","created":7,"model":` + r.model() + `,"choices":[{"index":0,"message":` + w.message(r) + `,"finish_reason":` + w.finish(r) +
 		`}],"usage":` + w.usage(r) + `}`
 }
 
@@ -137,7 +143,14 @@ func (w chatWire) events(r *reply, f form) (events []string) {
 	delta := func(members string) { chunk(`{"index":0,"delta":{`+members+`},"finish_reason":null}`, "") }
 	delta(`"role":"assistant"`)
 	calls := 0
+	message := ""
+	if r.as["message_too"] || r.as["message_only"] {
+		message = `,"message":` + w.message(r)
+	}
 	for i := range r.parts {
+		if r.as["message_only"] {
+			break
+		}
 		p := &r.parts[i]
 		member := map[string]string{"text": "content", "thought": "reasoning_content", "refusal": "refusal"}[p.kind]
 		switch p.kind {
@@ -161,7 +174,7 @@ func (w chatWire) events(r *reply, f form) (events []string) {
 	if r.as["empty_call"] {
 		delta(`"function_call":{}`)
 	}
-	chunk(`{"index":0,"delta":{},"finish_reason":`+w.finish(r)+`}`, "")
+	chunk(`{"index":0,"delta":{}`+message+`,"finish_reason":`+w.finish(r)+`}`, "")
 	chunk("", `,"usage":`+w.usage(r))
 	if !r.as["no_done"] {
 		events = append(events, "data: [DONE]\n\n")

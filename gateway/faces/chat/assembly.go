@@ -1,8 +1,10 @@
 package chat
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -30,16 +32,18 @@ type choice struct {
 	calls                 []*call
 	byIndex               map[int]*call // the call last started at each index
 	byID                  map[string]*call
-	lastIndex             int  // the highest index
-	severalOpen           bool // a call began before the arguments of the one before were complete
+	other                 *piece // a message beside the deltas that is not like those before it
+	lastIndex             int    // the highest index
+	severalOpen           bool   // a call began before the arguments of the one before were complete
 }
 
 // call is one call while its pieces arrive.
 type call struct {
 	turns.Part
-	index int    // its place in the message
-	kind  string // empty, if the provider wrote none, means function
-	extra mergedMembers
+	index     int    // its place in the message
+	kind      string // empty, if the provider wrote none, means function
+	elsewhere turns.Elsewhere
+	extra     mergedMembers
 }
 
 func (r *reader) choiceAt(index int) *choice {
@@ -140,6 +144,7 @@ func (r *reader) addCall(c *choice, p *callPiece) error {
 		}
 	}
 	known.Call.Arguments = append(known.Call.Arguments, p.arguments...)
+	known.elsewhere = cmp.Or(known.elsewhere, p.elsewhere)
 	r.bytes += len(known.Call.ID) + len(known.Call.Name) + len(p.arguments) + known.extra.add(p.extra, concatStrings)
 	return nil
 }
@@ -237,11 +242,78 @@ func (c *choice) startCall(p *callPiece, whole bool) (*call, error) {
 	return started, nil
 }
 
+// isLike reports whether two pieces say the same, white space around a text aside.
+func (p *piece) isLike(q *piece) bool {
+	return bytes.Equal(bytes.TrimSpace(p.text), bytes.TrimSpace(q.text)) && bytes.Equal(p.refusal, q.refusal) && p.legacy == q.legacy &&
+		slices.EqualFunc(p.calls, q.calls, func(a, b callPiece) bool {
+			return a.name == b.name && cmp.Or(a.kind, kindFunction) == cmp.Or(b.kind, kindFunction) && areAlike(a.arguments, b.arguments)
+		})
+}
+
+// areAlike reports whether two arguments are the same, white space between the tokens of JSON aside.
+func areAlike(a, b []byte) bool {
+	var x, y bytes.Buffer
+	return bytes.Equal(a, b) || turns.SaysNothing(a) && turns.SaysNothing(b) ||
+		json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
+}
+
+// said is what the deltas have said so far.
+func (c *choice) said() *piece {
+	p := &piece{legacy: c.legacy != nil}
+	if c.text != nil {
+		p.text = c.text.Text
+	}
+	if c.refusal != nil {
+		p.refusal = c.refusal.Text
+	}
+	for _, call := range c.calls {
+		p.calls = append(p.calls, callPiece{name: call.Call.Name, kind: call.kind, arguments: call.Call.Arguments})
+	}
+	return p
+}
+
+// hold keeps a message beside the deltas, unless it says what they have said so far.
+func (r *reader) hold(c *choice, p *piece) error {
+	switch {
+	case p.isLike(c.said()):
+		return nil
+	case c.other != nil && !p.isLike(c.other):
+		return errors.New("messages beside the deltas that differ")
+	case c.other == nil:
+		c.other = p
+		r.bytes += p.unknown
+	}
+	return nil
+}
+
+// check takes the message that stands in place of the deltas, and returns why the answer is not taken.
+func (r *reader) check(c *choice) error {
+	if said := c.said(); c.other != nil && !c.other.isLike(said) {
+		if said.hasOutput() {
+			return errors.New("a message that does not say what its deltas say")
+		}
+		c.other.thoughts = nil // they would come behind what a stream has shown
+		r.whole = true         // as its calls are
+		if err := r.add(c, c.other); err != nil {
+			return err
+		}
+	}
+	for _, call := range c.calls {
+		if err := call.elsewhere.Check(call.Call.Arguments); err != nil && call.Row == rowCall {
+			return err
+		}
+	}
+	return nil
+}
+
 // settle gives the answer what was put together of its pieces.
 func (r *reader) settle(c *choice) {
 	a := &c.answer
 	a.Reason, a.End, a.Partial = c.finish.reason, endOf(c.finish.reason), parser.Truncates(c.finish.reason)
-	if a.End == turns.Cut && !parser.Truncates(a.Reason) {
+	switch {
+	case isFilter(a.Reason):
+		a.Withheld = "the finish_reason " + a.Reason
+	case a.End == turns.Cut && !parser.Truncates(a.Reason):
 		a.RefuseCalls = refusal.New(refusal.TruncatedOutput, "The answer ended with the finish_reason "+a.Reason+", which does not say that its calls are complete; none of them was executed. Send the whole call again.")
 	}
 	if c.thought != nil {
@@ -255,7 +327,7 @@ func (r *reader) settle(c *choice) {
 		}
 		c.text.Beside = beside
 		images := message.Get("images")
-		a.Others = images != nil && !isEmpty(images)
+		a.Others = images != nil && !saysNothing(images)
 	}
 	if spoken := r.speech(message.Get(memberAudio)); spoken != nil {
 		a.Parts = append(a.Parts, spoken)

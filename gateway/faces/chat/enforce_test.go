@@ -356,9 +356,13 @@ func TestCutCall(t *testing.T) {
 	beside := strings.Replace(toolCalls("c1", "time_now", "{}"), `"content":null`, `"content":"I look."`, 1)
 	for _, message := range []string{toolCalls("c1", "time_now", "{}"), beside} {
 		for _, streamed := range []string{"", `"stream":true,`} {
-			w := open(t, inTurn(says(message, "SAFETY")), plan{rules: noRepairs}).post(asks(streamed + tools("time_now")))
-			if got := reads(t, w); got.Error.Code != "truncated_output" || !strings.Contains(w.Body.String(), "the finish_reason SAFETY, which does not say") {
-				t.Errorf("%.40s, %s: %s", message, streamed, w.Body)
+			for reason, rules := range map[string]func(*upstream.Rules){"abort, which does not say": noRepairs, "SAFETY: a filter": nil} {
+				word := reason[:strings.IndexAny(reason, ",:")]
+				w := open(t, inTurn(says(message, word)), plan{rules: rules}).post(asks(streamed + tools("time_now")))
+				if got := reads(t, w); got.Error.Code != "truncated_output" || !strings.Contains(w.Body.String(), "the finish_reason "+reason) ||
+					strings.Contains(w.Body.String(), "stream_buffer") && rules == nil {
+					t.Errorf("%.40s, %s, %s: %s", message, streamed, word, w.Body)
+				}
 			}
 		}
 	}

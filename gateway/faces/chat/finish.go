@@ -10,9 +10,8 @@ import (
 )
 
 // finish is how an answer of a stream ends. An answer may go on after its finish_reason, and must then finish
-// again with the same one: some provider streams several turns as one choice. The same
-// finish_reason twice in a row counts once, and so do tool_calls and stop: both say that the answer
-// is complete. The first is kept.
+// again with the same one: some provider streams several turns as one choice. Of several in a row, the first is kept, but
+// one that says that the answer is complete only where no other says that it was cut.
 type finish struct {
 	reason   string
 	finished bool
@@ -21,7 +20,7 @@ type finish struct {
 
 // observe takes a piece of the answer.
 func (f *finish) observe(p *piece) error {
-	f.called = f.called || len(p.calls) > 0 || p.legacy
+	f.called = f.called || p.callsAny() || p.other != nil && p.other.callsAny()
 	if f.finished && p.hasOutput() {
 		f.finished = false
 	}
@@ -30,20 +29,19 @@ func (f *finish) observe(p *piece) error {
 		return nil
 	case f.reason == "":
 		f.reason = p.reason
-	case f.reason != p.reason && !(f.finished && isCompletion(f.reason) && isCompletion(p.reason)):
+	case f.reason != p.reason && !f.finished:
 		return errors.New("a choice that finished for two reasons")
+	case endOf(f.reason) != turns.Cut && endOf(p.reason) == turns.Cut:
+		f.reason = p.reason
 	}
 	f.finished = true
 	return nil
 }
 
-// isCompletion reports whether a finish_reason says that an answer is complete, its calls too.
-func isCompletion(reason string) bool { return reason == "stop" || reason == "tool_calls" }
-
 // hasOutput reports whether a piece adds content, a refusal or calls.
-func (p *piece) hasOutput() bool {
-	return len(p.text) > 0 || len(p.refusal) > 0 || len(p.calls) > 0 || p.legacy
-}
+func (p *piece) hasOutput() bool { return len(p.text) > 0 || len(p.refusal) > 0 || p.callsAny() }
+
+func (p *piece) callsAny() bool { return len(p.calls) > 0 || p.legacy }
 
 var errUnfinished = errors.New("a choice without a finish_reason") // asked for with each event
 
@@ -85,6 +83,12 @@ var (
 		"completed", "finished"}
 	callEnds = []string{"toolcall", "toolcalls", "tooluse", "functioncall", "functioncalls"}
 )
+
+// isFilter reports whether a finish_reason says that a filter of the provider has ended the answer, or the model's refusal.
+func isFilter(reason string) bool { return slices.Contains(filterEnds, ascii.Folded(reason)) }
+
+var filterEnds = []string{"contentfilter", "contentfiltered", "safety", "recitation", "prohibitedcontent", "blocklist", "spii", "sensitive",
+	"guardrailintervened", "refusal"}
 
 const alphanumeric = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -67,7 +68,8 @@ type piece struct {
 	message       rawjson.Object // members beside the content
 	beside        rawjson.Object // members of the choice
 	calls         []callPiece
-	unknown       int // bytes of members that go nowhere, and are a part of the answer all the same
+	other         *piece // what the member of the other form says: the whole message, beside or in place of deltas
+	unknown       int    // bytes of members that go nowhere, and are a part of the answer all the same
 }
 
 // callPiece is what a document has of one call.
@@ -75,6 +77,7 @@ type callPiece struct {
 	index          int // -1: it states none
 	id, kind, name string
 	arguments      []byte // as the model wrote them
+	elsewhere      turns.Elsewhere
 	extra          rawjson.Object
 }
 
@@ -108,7 +111,7 @@ func (r *reader) Event(name, data []byte) ([]turns.Delta, error) {
 		return nil, nil
 	case string(name) == "error":
 		return nil, &turns.ProviderError{Failure: upstream.ReadFailure(data)}
-	case string(name) == "ping":
+	case isPing(name):
 		return nil, nil
 	case r.template.Match(data):
 		p := &r.learned
@@ -135,7 +138,10 @@ func (r *reader) addPiece(p *piece) error {
 	if err := c.finish.observe(p); err != nil {
 		return err
 	}
-	return r.add(c, p)
+	if err := r.add(c, p); err != nil || p.other == nil || p.other.isLike(p) {
+		return err
+	}
+	return r.hold(c, p.other)
 }
 
 // learn keeps the form of a chunk that has one piece of text alone, of one answer.
@@ -145,7 +151,7 @@ func (r *reader) learn(data []byte) {
 		return
 	}
 	p := r.pieces[0]
-	if p.hasRefusal || p.legacy || p.reason != "" || len(p.calls) > 0 {
+	if p.hasRefusal || p.legacy || p.reason != "" || len(p.calls) > 0 || p.other != nil {
 		return
 	}
 	for _, members := range []*rawjson.Object{&p.thoughts, &p.message, &p.beside} {
@@ -161,16 +167,23 @@ func (r *reader) learn(data []byte) {
 
 // End is of turns.Reader.
 func (r *reader) End() error {
-	if !r.done && !r.whole {
-		if err := r.unfinished(false); err != nil {
-			return fmt.Errorf("%w with %w", turns.ErrIncomplete, err)
-		}
+	switch err := r.unfinished(r.whole); {
+	case r.done || err == nil || len(r.choices) == 0 && r.whole:
+	case r.whole: // nothing says that it was cut, and nothing that it was not
+		return errors.New("calls in a choice without a finish_reason to say that they are complete")
+	default:
+		return fmt.Errorf("%w with %w", turns.ErrIncomplete, err)
 	}
 	if len(r.choices) == 0 {
 		return errors.New("an answer without a choice")
 	}
 	if slices.Contains(r.choices, nil) { // what was sent of the others is still to be recorded
 		return errors.New("choices whose indexes are not 0 and up")
+	}
+	for _, c := range r.choices {
+		if err := r.check(c); err != nil {
+			return err
+		}
 	}
 	r.reply.Head = append(r.reply.Head, r.head.object()...)
 	r.reply.Answers = r.reply.Answers[:0]
@@ -190,7 +203,7 @@ func (r *reader) Whole(body []byte) error {
 	for i := range r.pieces {
 		p := &r.pieces[i]
 		switch {
-		case !p.found:
+		case !p.found && p.other == nil:
 			return errors.New("a choice without a message")
 		case p.index < len(r.choices) && r.choices[p.index] != nil:
 			return errors.New("choices whose indexes are not 0 and up")
@@ -208,13 +221,29 @@ func each(value []byte, take func(name, value []byte) error) error {
 	return rawjson.EachMember(value, func(name []byte, start, end int) error { return take(name, value[start:end]) })
 }
 
-// isEmpty reports whether a value says nothing.
-func isEmpty(value []byte) bool {
-	switch string(value) {
-	case "null", `""`, "{}", "[]":
-		return true
+// isPing reports whether an event of such a name or type is a sign of life.
+func isPing(name []byte) bool {
+	return slices.Contains([]string{"ping", "heartbeat", "keepalive"}, ascii.Folded(string(name)))
+}
+
+// saysNothing reports whether a value, or each in it, is empty, null, false or 0. Of an object, some members do not count.
+func saysNothing(value []byte, besides ...string) bool {
+	nothing := true
+	switch value[0] {
+	case '{':
+		_ = each(value, func(name, value []byte) error {
+			nothing = nothing && (slices.Contains(besides, string(name)) || saysNothing(value, besides...))
+			return nil
+		})
+	case '[':
+		_ = rawjson.EachOf(value, func(element []byte) error {
+			nothing = nothing && saysNothing(element, besides...)
+			return nil
+		})
+	default:
+		nothing = slices.Contains([]string{"null", `""`, "false", "0"}, string(value))
 	}
-	return false
+	return nothing
 }
 
 // textOf is a string; null is none.
@@ -236,7 +265,7 @@ func label(value []byte) string {
 }
 
 // read reads a completion or a chunk. inner is the member of a choice with its message or delta, and other the
-// member of the other form, which is passed over.
+// member of the other form.
 func (r *reader) read(document []byte, inner, other string) error {
 	if err := rawjson.Check(document, maxDepth); err != nil {
 		return err
@@ -246,7 +275,7 @@ func (r *reader) read(document []byte, inner, other string) error {
 	}
 	r.document, r.pieces, r.places = document, r.pieces[:0], r.places[:0]
 	r.textAt, r.failed, r.stated, r.object = -1, false, nil, nil
-	chosen, used, more := false, false, false
+	chosen, used, more, unknown, ping := false, false, false, false, false
 	var choices []byte
 	err := each(bytes.TrimLeft(document, " \t\r\n"), func(name, value []byte) error {
 		switch string(name) {
@@ -274,6 +303,8 @@ func (r *reader) read(document []byte, inner, other string) error {
 			if f, err := strconv.ParseFloat(string(value), 64); err == nil && f >= 0 && f <= 1<<53 && r.reply.Created == 0 {
 				r.reply.Created = int64(f)
 			}
+		case "type":
+			more, ping = true, isPing(value)
 		default:
 			more = true
 			switch member := string(name); {
@@ -283,8 +314,10 @@ func (r *reader) read(document []byte, inner, other string) error {
 				}
 			case slices.Contains(forwardedOfAnswer, member):
 				r.bytes += r.head.add(rawjson.Object{rawjson.Field(member, value)}, replaceRepeated)
-			case value[0] == '"':
-				r.note(value)
+			default:
+				if unknown = true; value[0] == '"' {
+					r.note(value)
+				}
 			}
 		}
 		return nil
@@ -295,14 +328,18 @@ func (r *reader) read(document []byte, inner, other string) error {
 	switch {
 	case r.stated != nil:
 		return r.stated
-	case err != nil:
+	case err != nil && !errors.Is(err, rawjson.ErrNotObject):
 		return err
-	case string(r.object) == "error" || !chosen && !used && string(r.object) != "chat.completion.chunk" && more:
-		// Some servers send the failure itself in place of an answer.
+	case ping && !chosen && !used && !r.whole:
+		return nil
+	case string(r.object) == "error" || err != nil || len(r.pieces) == 0 && (unknown || more && !chosen && !used):
+		// Some servers send the failure itself in place of an answer, or beside choices that are none.
 		if failure := upstream.ReadFailure(document); string(r.object) == "error" || failure.Message != "" {
 			return &turns.ProviderError{Failure: failure}
 		}
-		return errors.New("an answer without choices")
+		if err != nil || !chosen && !used && string(r.object) != "chat.completion.chunk" {
+			return cmp.Or(err, errors.New("an answer without choices"))
+		}
 	case r.failed: // the member error, which says why, may stand behind the choices
 		return &turns.ProviderError{}
 	}
@@ -341,7 +378,7 @@ func (r *reader) settleIndexes() error {
 // readFailure reads the member error that a provider sends instead of an answer. Some servers
 // write an empty one beside each answer.
 func (r *reader) readFailure(value []byte) {
-	if r.stated == nil && !isEmpty(value) && string(value) != "false" {
+	if r.stated == nil && !saysNothing(value) {
 		r.stated = &turns.ProviderError{Failure: upstream.ReadFailure(value)}
 	}
 }
@@ -356,7 +393,7 @@ func (r *reader) readUsage(value []byte) {
 	var counts [3]int64
 	for i, name := range []string{"prompt_tokens", "completion_tokens", "total_tokens"} {
 		raw := usage.Get(name)
-		if counts[i], ok = tokens(raw); raw != nil && !ok {
+		if counts[i], ok = wholeNumber(raw); raw != nil && !ok {
 			return
 		}
 	}
@@ -372,8 +409,8 @@ func (r *reader) readUsage(value []byte) {
 	}
 }
 
-// tokens reads a number of tokens, which some servers write as 12.0.
-func tokens(raw []byte) (n int64, ok bool) {
+// wholeNumber reads a whole number from 0, which some servers write as 12.0.
+func wholeNumber(raw []byte) (n int64, ok bool) {
 	if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil && n >= 0 {
 		return n, true
 	}
@@ -386,11 +423,11 @@ func index(value []byte, bound int, of string) (int, error) {
 	if rawjson.IsNull(value) {
 		return -1, nil
 	}
-	n, err := strconv.ParseUint(string(value), 10, 63)
+	n, ok := wholeNumber(bytes.Trim(value, `"`))
 	switch {
-	case err != nil:
+	case !ok:
 		return 0, errors.New("a value that is not a whole number from 0")
-	case n >= uint64(bound):
+	case n >= int64(bound):
 		return 0, fmt.Errorf("a %s beyond %d", of, bound)
 	}
 	return int(n), nil
@@ -419,6 +456,9 @@ func (r *reader) readChoice(value []byte, inner, other string) error {
 				err = r.readMessage(&p, value)
 			}
 		case other:
+			if value[0] == '{' {
+				p.other, err = r.readOther(value)
+			}
 		default:
 			if member := string(name); slices.Contains(forwardedOfChoice, member) || member == memberLogprobs && !rawjson.IsNull(value) {
 				p.beside = append(p.beside, rawjson.Field(member, value))
@@ -429,6 +469,18 @@ func (r *reader) readChoice(value []byte, inner, other string) error {
 	r.failed = r.failed || p.reason == "error"
 	r.pieces = append(r.pieces, p)
 	return err
+}
+
+// readOther reads a message where deltas are expected, or a delta in place of a message; nil: it says nothing. It is
+// valid beyond the event.
+func (r *reader) readOther(value []byte) (*piece, error) {
+	places, textAt := len(r.places), r.textAt
+	p := &piece{unknown: len(value)}
+	err := r.readMessage(p, bytes.Clone(value))
+	if r.places, r.textAt = r.places[:places], textAt; !p.hasOutput() {
+		return nil, err
+	}
+	return p, err
 }
 
 // readMessage reads a message or a delta.
@@ -450,17 +502,11 @@ func (r *reader) readMessage(p *piece, value []byte) error {
 			text, stated, err = textOf(value)
 			p.refusal, p.hasRefusal = append(p.refusal, text...), p.hasRefusal || stated
 		case "tool_calls":
-			if rawjson.IsNull(value) {
-				return nil
+			if value[0] == '[' {
+				err = rawjson.EachOf(value, p.addCall)
+			} else { // some servers write the only call
+				err = p.addCall(value)
 			}
-			err = rawjson.EachOf(value, func(value []byte) error {
-				if len(p.calls) == maxToolCalls {
-					return errManyCalls
-				}
-				c, err := readCall(value)
-				p.calls = append(p.calls, c)
-				return err
-			})
 		case "function_call":
 			p.legacy, err = readLegacyCall(value)
 		default:
@@ -556,10 +602,32 @@ func readLegacyCall(value []byte) (called bool, err error) {
 	return called, err
 }
 
+// addCall reads one element of tool_calls. One that says nothing is none: some servers write it beside a text, or behind
+// the calls.
+func (p *piece) addCall(value []byte) error {
+	if value[0] != '{' && saysNothing(value) {
+		return nil
+	}
+	c, err := readCall(value)
+	switch {
+	case err != nil:
+		return err
+	case c.saysNothing():
+		return nil
+	case len(p.calls) == maxToolCalls:
+		return errManyCalls
+	}
+	p.calls = append(p.calls, c)
+	return nil
+}
+
+func (c *callPiece) saysNothing() bool {
+	return c.id == "" && c.name == "" && len(c.arguments) == 0 && len(c.extra) == 0 && c.elsewhere == "" && (c.kind == "" || c.kind == kindFunction)
+}
+
 // readCall reads one element of tool_calls.
 func readCall(value []byte) (callPiece, error) {
 	c := callPiece{index: -1}
-	elsewhere := ""
 	err := each(value, func(name, value []byte) (err error) {
 		switch string(name) {
 		case "index":
@@ -570,32 +638,27 @@ func readCall(value []byte) (callPiece, error) {
 			c.kind, err = textOfCall(name, value)
 		case kindFunction:
 			if !rawjson.IsNull(value) {
-				err = c.readFunction(value, &elsewhere)
+				err = c.readFunction(value)
 			}
 		default:
-			noteArguments(&elsewhere, name, value)
+			c.elsewhere.Note(name, value)
 			if member := string(name); slices.Contains(forwardedOfCall, member) {
 				c.extra = append(c.extra, rawjson.Field(member, value))
 			}
 		}
 		return err
 	})
-	if err == nil && elsewhere != "" && turns.IsBlank(c.arguments) {
-		err = fmt.Errorf("a call whose arguments stand in the member %s", elsewhere)
-	}
 	return c, err
 }
 
-// readFunction reads a function, and notes the member that seems to hold its arguments where it is not
-// that of this name.
-func (c *callPiece) readFunction(value []byte, elsewhere *string) error {
+func (c *callPiece) readFunction(value []byte) error {
 	return each(value, func(name, value []byte) (err error) {
 		switch string(name) {
 		case "name":
 			c.name, err = textOfCall(name, value)
 		case "arguments": // some servers write the object itself
 			switch value[0] {
-			case '{':
+			case '{', '[': // a list is refused as the arguments that it is
 				c.arguments = value
 			case '"', 'n':
 				c.arguments, _, err = textOf(value)
@@ -603,7 +666,7 @@ func (c *callPiece) readFunction(value []byte, elsewhere *string) error {
 				err = errors.New("a call whose arguments are neither a string nor an object")
 			}
 		default:
-			noteArguments(elsewhere, name, value)
+			c.elsewhere.Note(name, value)
 		}
 		return err
 	})
@@ -616,13 +679,4 @@ func textOfCall(member, value []byte) (string, error) {
 		err = fmt.Errorf("a call whose %s is not a string", member)
 	}
 	return string(text), err
-}
-
-// noteArguments notes the name of a member in which a server may have written the arguments of a call:
-// without them the call would be another one. An empty one holds none.
-func noteArguments(elsewhere *string, name, value []byte) {
-	if folded := ascii.Folded(string(name)); !isEmpty(value) &&
-		slices.Contains([]string{"arguments", "args", "parameters", "input"}, folded) {
-		*elsewhere = folded
-	}
 }

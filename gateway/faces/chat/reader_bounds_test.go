@@ -60,7 +60,7 @@ func TestReadingTakesLittle(t *testing.T) {
 		"annotations":           {of(20_000, `{"choices":[{"index":0,"delta":{"annotations":["a"]}}]}`), ""},
 		"pieces of a call":      {of(20_000, `{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"a"}}]}}]}`), ""},
 		"choices of a document": {of(1, `{"choices":[`+strings.Repeat(`{},`, 100_000)+`{}]}`), "more than 128 choices"},
-		"calls of a document":   {of(1, `{"choices":[{"index":0,"delta":{"tool_calls":[`+strings.Repeat(`{},`, 100_000)+`{}]}}]}`), "more than 1024 calls"},
+		"calls of a document":   {of(1, `{"choices":[{"index":0,"delta":{"tool_calls":[`+strings.Repeat(`{"id":"a"},`, 100_000)+`{}]}}]}`), "more than 1024 calls"},
 	} {
 		r := &reader{}
 		length, fault := 0, ""

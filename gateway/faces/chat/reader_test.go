@@ -32,19 +32,21 @@ func TestStrict(t *testing.T) {
 	}
 	for _, in := range []string{
 		``, ` `, `null`, `[]`, `"x"`, `{`, `{}`, `{"choices":[]}`, `{"choices":null}`, `{"choices":{}}`, `{"choices":[null]}`, answer(`{}`),
+		strings.Replace(call(`{"id":"a","function":{"name":"f","arguments":"{}"}}`), `"stop"`, `null`, 1), strings.Replace(call(`{"id":"a"}`), `"stop"`, `""`, 1),
 		answer(choice) + `{}`, answer(choice) + `x`, answer(choice)[:40], "\ufeff" + answer(choice), "[" + answer(choice) + "]",
 		answer(choice + "," + choice), answer(strings.Replace(choice, "0", "1", 1)), answer(strings.Replace(choice, "0", "-1", 1)), answer(strings.Replace(choice, "0", "128", 1)),
-		answer(strings.Replace(choice, "0", "0.0", 1)), answer(strings.Replace(choice, `"index":0,`, "", 1) + "," + strings.Replace(choice, "0", "1", 1)),
+		answer(strings.Replace(choice, `"index":0,`, "", 1) + "," + strings.Replace(choice, "0", "1", 1)),
 		answer(`{"index":0,"finish_reason":"stop"}`), answer(`{"index":0,"message":null,"finish_reason":"stop"}`), answer(`{"index":0,"delta":{},"finish_reason":"stop"}`),
 		`{"id":"a","id":"b","choices":[` + choice + `]}`, `{"choices":[],"choices":[` + choice + `]}`, `{"choices":[` + choice + `],"c\u0068oices":[]}`,
 		message(`{"content":"a","content":"b"}`), message(`{"content":"a","c\u006fntent":"b"}`), message(`{"x":{"a":1,"a":2}}`),
 		message(`{"content":"\ud800"}`), message(`{"content":"` + "\xff" + `"}`), message(`{"content":"` + "\x01" + `"}`), message(`{"content":'a'}`), message(`{"content":"a",}`),
 		message(`{"x":"\ud800"}`), message(`{"\ud800":1}`), message(`{"x":` + strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1) + `}`),
 		message(`{"content":5}`), message(`{"content":["a"]}`), message(`{"content":[null]}`), message(`{"content":{"type":"text","text":"a"}}`), message(`{"content":[{"text":"a"}]}`), message(`{"content":[{"type":"text","text":["a"]}]}`),
-		message(`{"content":[{"type":"text"}]}`), message(`{"content":[{"type":"tool_use","name":"f","input":{}}]}`), message(`{"content":[{"type":"text","text":"a","text":"b"}]}`), message(`{"content":[{"type":"thinking","thinking":5}]}`), message(`{"refusal":{}}`), message(`{"tool_calls":{}}`), message(`{"tool_calls":[1]}`), message(`[]`),
-		call(`{"id":5}`), call(`{"type":5}`), call(`{"function":"f"}`), call(`{"function":{"name":5}}`), call(`{"function":{"arguments":[]}}`), call(`{"function":{"arguments":5}}`), call(`{"function":{"arguments":{"a":1,"a":2}}}`), call(`{"function":{"arguments":"{}","arguments":"[]"}}`),
+		message(`{"content":[{"type":"text"}]}`), message(`{"content":[{"type":"tool_use","name":"f","input":{}}]}`), message(`{"content":[{"type":"text","text":"a","text":"b"}]}`), message(`{"content":[{"type":"thinking","thinking":5}]}`), message(`{"refusal":{}}`), message(`{"tool_calls":"f"}`), message(`{"tool_calls":[1]}`), message(`[]`),
+		call(`{"id":5}`), call(`{"type":5}`), call(`{"function":"f"}`), call(`{"function":{"name":5}}`), call(`{"function":{"arguments":5}}`), call(`{"function":{"arguments":{"a":1,"a":2}}}`), call(`{"function":{"arguments":"{}","arguments":"[]"}}`),
 		call(`{"function":{"name":"f","parameters":{"a":1}}}`), call(`{"function":{"name":"f","input":{"a":1},"arguments":""}}`), call(`{"function":{"name":"f","Arguments":"{\"a\":1}"}}`), call(`{"function":{"name":"f"},"arguments":"{\"a\":1}"}`), call(`{"function":{"name":"f","arguments":null,"args":{"a":1}}}`),
-		call(`{"index":1.5}`), call(`{"index":-1}`), call(`{"index":1024}`), call(`{"index":"0"}`), call(strings.Repeat(`{},`, maxToolCalls) + `{}`),
+		call(`{"function":{"name":"f","arguments":"{}","parameters":{"a":1}}}`), call(`{"function":{"name":"f","arguments":{ }},"x y":["a"]}`), call(`{"function":{"name":"f","arguments":" { } "},"input":"a"}`), call(`{"function":{"name":"f","params":{"a":1}}}`),
+		call(`{"index":1.5}`), call(`{"index":-1}`), call(`{"index":1024}`), call(`{"index":1e99}`), call(`{"index":"0.5"}`), call(`{"index":""}`), call(strings.Repeat(`{"id":"a"},`, maxToolCalls) + `{"id":"a"}`),
 		answer(`{"index":0,"message":{},"finish_reason":5}`), answer(`{"index":0,"message":{},"finish_reason":"error"}`), answer(`{"index":0,"message":{},"error":{"code":1}}`),
 		`{"choices":[` + choice + `],"error":{"message":"x"}}`, `{"error":"x"}`, `{"object":"error","choices":[` + choice + `]}`, `{"message":"x"}`, `{"choices":[` + choice + `],x:1}`, `{"choices":[` + choice + `],"x":01}`, `{"choices":[` + choice + `],"x":NaN}`,
 	} {
@@ -61,7 +63,7 @@ func TestStrict(t *testing.T) {
 
 // TestTolerated holds how deviations are read that have one meaning, whole and as a chunk.
 func TestTolerated(t *testing.T) {
-	choice := func(message string) string { return `{"index":0,"message":` + message + `}` }
+	choice := func(message string) string { return `{"index":0,"message":` + message + `,"finish_reason":"stop"}` }
 	for in, want := range map[string]string{
 		`{"choices":[{"message":{"content":"hi"}}]}`:                                                          `0 "hi" []`,
 		`{"choices":[` + choice(`{"content":[{"type":"text","text":"h"},{"text":"i","type":"text"}]}`) + `]}`: `0 "hi" []`,
@@ -79,14 +81,23 @@ func TestTolerated(t *testing.T) {
 		`{"choices":[` + choice(`{"content":[{"type":"reasoning","summary":[{"type":"summary_text","text":"hm"}]},{"type":"output_text","text":"hi"}]}`) + `]}`: `0 "hi" [reasoning_content="hm"]`,
 		`{"choices":[` + choice(`{"content":"hi"}`) + `],"error":{}}`:                                                                                           `0 "hi" []`,
 		`{"error":"","choices":[` + choice(`{"content":"hi"}`) + `]}`:                                                                                           `0 "hi" []`,
-		`{"error":false,"choices":[` + choice(`{"content":"hi"}`) + `]}`:                                                                                        `0 "hi" []`,
-		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}","parameters":{"type":"object"}}}]}`) + `]}`:                   `0 null [] a:f:{}`,
-		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","function":{"name":"f","parameters":{}},"input":null}]}`) + `]}`:                                      `0 null [] a:f:`,
-		`{"choices":[` + choice(`{"content":"hi","function_call":[]}`) + `]}`:                                                                                   `0 "hi" [] legacy`,
-		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":{"b": "\u00e4", "a":1}}}]}`) + `]}`:                                `0 null [] a:f:{"b": "\u00e4", "a":1}`,
-		`{"choices":[` + choice(`{"content":"hi"}`) + `],"usage":{"prompt_tokens":12.0,"completion_tokens":3e0,"total_tokens":null}}`:                           `0 "hi" [] usage 12 3`,
-		`{"choices":[` + choice(`{"content":"hi"}`) + `],"usage":{"prompt_tokens":12.5}}`:                                                                       `0 "hi" []`,
-		`{"choices":[` + choice(`{"content":"hi"}`) + `],"usage":{"prompt_tokens":-1}}`:                                                                         `0 "hi" []`,
+		`{"error":{"code":0,"message":null},"choices":[` + choice(`{"content":"hi"}`) + `]}`:                                                                    `0 "hi" []`,
+		`{"choices":[` + choice(`{"content":"hi","tool_calls":[{"index":0,"id":"","type":"function","function":{"name":"","arguments":""}},{"index":1,"id":null,"type":null,"function":{"name":null,"arguments":null}},{},null,""]}`) + `]}`: `0 "hi" []`,
+		`{"choices":[` + choice(`{"content":"hi","tool_calls":""}`) + `]}`:                                                                                                                                   `0 "hi" []`,
+		`{"choices":[` + choice(`{"content":"hi","tool_calls":{}}`) + `]}`:                                                                                                                                   `0 "hi" []`,
+		`{"choices":[` + choice(`{"tool_calls":{"id":"a","function":{"name":"f","arguments":"{}"}}}`) + `]}`:                                                                                                 `0 null [] a:f:{}`,
+		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","type":"custom","custom":{"name":"n"}}]}`) + `]}`:                                                                                                  `0 null [] other`,
+		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":[]}}]}`) + `]}`:                                                                                                 `0 null [] a:f:[]`,
+		`{"choices":[` + choice(`{"tool_calls":[{"index":"0","id":"a","function":{"name":"f"}},{"index":1.0,"id":"b","function":{"name":"g"}}]}`) + `]}`:                                                     `0 null [] a:f: b:g:`,
+		`{"error":false,"choices":[` + choice(`{"content":"hi"}`) + `]}`:                                                                                                                                     `0 "hi" []`,
+		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{\"a\":1}","parameters":{"type":"object"}}}]}`) + `]}`:                                                         `0 null [] a:f:{"a":1}`,
+		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","status":"completed","extra_content":{"x":"y"},"input":{ },"args":" ","parameters":"{}","x":1,"function":{"name":"f","arguments":"{}"}}]}`) + `]}`: `0 null [] a:f:{}`,
+		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","function":{"name":"f","parameters":{}},"input":null}]}`) + `]}`:                                                                                   `0 null [] a:f:`,
+		`{"choices":[` + choice(`{"content":"hi","function_call":[]}`) + `]}`:                                                                                                                                `0 "hi" [] legacy`,
+		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":{"b": "\u00e4", "a":1}}}]}`) + `]}`:                                                                             `0 null [] a:f:{"b": "\u00e4", "a":1}`,
+		`{"choices":[` + choice(`{"content":"hi"}`) + `],"usage":{"prompt_tokens":12.0,"completion_tokens":3e0,"total_tokens":null}}`:                                                                        `0 "hi" [] usage 12 3`,
+		`{"choices":[` + choice(`{"content":"hi"}`) + `],"usage":{"prompt_tokens":12.5}}`:                                                                                                                    `0 "hi" []`,
+		`{"choices":[` + choice(`{"content":"hi"}`) + `],"usage":{"prompt_tokens":-1}}`:                                                                                                                      `0 "hi" []`,
 	} {
 		reply, err := readWhole(in)
 		if err != nil {
@@ -96,7 +107,7 @@ func TestTolerated(t *testing.T) {
 		if found := inShort(reply); found != want {
 			t.Errorf("%s: found %s, expected %s", in, found, want)
 		}
-		reply, err = readChunks(strings.NewReplacer(`"message"`, `"delta"`, `"index":0,`, `"finish_reason":"stop","index":0,`, `{"message"`, `{"finish_reason":"stop","delta"`).Replace(in))
+		reply, err = readChunks(strings.NewReplacer(`"message"`, `"delta"`, `{"message"`, `{"finish_reason":"stop","delta"`).Replace(in))
 		if err != nil || inShort(reply) != want {
 			t.Errorf("%s, as a chunk: found %v, %v; expected %s", in, reply, err, want)
 		}
@@ -123,6 +134,9 @@ func inShort(r *turns.Reply) string {
 	if partOf(a, rowLegacy) != nil {
 		out += " legacy"
 	}
+	if partOf(a, rowOther) != nil {
+		out += " other"
+	}
 	for _, call := range callsOf(r) {
 		out += " " + call
 	}
@@ -147,6 +161,11 @@ func TestChunksWithoutChoices(t *testing.T) {
 		{`{"usage":null,"x":1}`, 1, true},
 		{`{"object":"chat.completion.chunk","x":1}`, 1, true},
 		{`{"x":1}`, 1, false},
+		{`{"type":"ping"}`, 1, true},
+		{`{"type":"heartbeat","time":"now"}`, 1, true},
+		{`{"type":"ping","choices":5}`, 1, false},
+		{`{"type":"text_delta","delta":"x"}`, 1, false},
+		{`{"choices":[],"base_resp":{"status_code":0,"status_msg":"success"}}`, 1, true},
 		{`{"choices":{}}`, 1, false},
 		{`{"object":"error","message":"m"}`, 1, false},
 		{`{"object":"error","choices":null}`, 1, false},
@@ -192,11 +211,13 @@ func TestWhatIsKept(t *testing.T) {
 // TestFaults: a stream that is at fault says how, and holds no call.
 func TestFaults(t *testing.T) {
 	const (
-		text   = `{"id":"c1","choices":[{"index":0,"delta":{"content":"hi"}}]}`
-		call   = `{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}]}}]}`
-		end    = `{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`
-		done   = "[DONE]"
-		stated = "an error stands in the answer"
+		text    = `{"id":"c1","choices":[{"index":0,"delta":{"content":"hi"}}]}`
+		call    = `{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}]}}]}`
+		end     = `{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`
+		done    = "[DONE]"
+		stated  = "an error stands in the answer"
+		said    = `{"choices":[{"index":0,"delta":{},"message":{"content":"hi","tool_calls":[F]},"finish_reason":"stop"}]}`
+		differs = "a message that does not say what its deltas say"
 	)
 	for why, c := range map[string]struct {
 		chunks []string
@@ -214,10 +235,20 @@ func TestFaults(t *testing.T) {
 		"a name twice":                 {[]string{`{"id":"a","id":"b","choices":[]}`}, "a name that stands twice", nil},
 		"invalid UTF-8":                {[]string{"{\"id\":\"\xff\",\"choices\":[]}"}, "no strict JSON", nil},
 		"an error object":              {[]string{text, `{"error":{"message":"SECRET","type":"server_error","code":"x"}}`}, stated, &turns.ProviderError{}},
+		"a failure beside no choices":  {[]string{text, `{"choices":null,"usage":{"total_tokens":0},"base_resp":{"status_code":1008,"status_msg":"SECRET"}}`}, stated, &turns.ProviderError{}},
+		"a list with an error":         {[]string{text, `[{"error":{"message":"SECRET"}}]`}, stated, &turns.ProviderError{}},
 		"an error in place of choices": {[]string{text, `{"object":"error","message":"SECRET","code":400}`}, stated, &turns.ProviderError{}},
 		"an error in a choice":         {[]string{`{"choices":[{"index":0,"error":{"code":502}}]}`}, stated, &turns.ProviderError{}},
 		"finished by an error":         {[]string{`{"choices":[{"index":0,"finish_reason":"error"}]}`}, stated, &turns.ProviderError{}},
-		"finished for two reasons":     {[]string{end, strings.Replace(end, "stop", "length", 1)}, "finished for two reasons", nil},
+		"finished for two reasons":     {[]string{end, text, strings.Replace(end, "stop", "length", 1)}, "finished for two reasons", nil},
+		"a message with another call":  {[]string{call, strings.Replace(said, "F", `{"function":{"name":"g"}}`, 1)}, differs, nil},
+		"a message with arguments":     {[]string{strings.Replace(call, "{}", "", 1), strings.Replace(said, "F", `{"function":{"name":"f","arguments":{"a":1}}}`, 1)}, differs, nil},
+		"a message with more calls":    {[]string{call, strings.Replace(said, "F", `{"function":{"name":"f"}},{"function":{"name":"f"}}`, 1)}, differs, nil},
+		"a message with fewer calls":   {[]string{call, strings.Replace(said, "F", ``, 1), end}, differs, nil},
+		"a message with a first call":  {[]string{text, strings.Replace(said, "F", `{"function":{"name":"f"}}`, 1), done}, differs, nil},
+		"a message with another text":  {[]string{strings.Replace(text, "hi", "ho", 1), strings.Replace(said, "F", ``, 1)}, differs, nil},
+		"messages that differ":         {[]string{strings.Replace(said, "F", ``, 1), strings.Replace(said, "F", `{"function":{"name":"f"}}`, 1)}, "messages beside the deltas that differ", nil},
+		"a message without an end":     {[]string{strings.Replace(strings.Replace(said, `"stop"`, "null", 1), "F", `{"function":{"name":"f"}}`, 1), done}, "[DONE] came with a choice without a finish_reason", turns.ErrIncomplete},
 		"calls that do not fit":        {[]string{`{"choices":[{"index":0,"delta":{"tool_calls":[{"function":{"arguments":"{"}}]}}]}`}, "before any call", &turns.Unfit{}},
 	} {
 		var r reader

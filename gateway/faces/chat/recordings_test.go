@@ -134,16 +134,17 @@ var handmade = map[string]struct {
 	deltas []string
 	calls  string
 }{
-	"late id":             {[]string{`{"index":0,"function":{"name":"f","arguments":""}}`, `{"index":0,"id":"a"}`, `{"index":0,"function":{"arguments":"{\"x\":"}}`, `{"index":0,"function":{"arguments":"1}"}}`}, `a:f:{"x":1}`},
-	"late name":           {[]string{`{"index":0,"id":"a"}`, `{"index":0,"function":{"name":"f","arguments":"{}"}}`}, `a:f:{}`},
-	"no index":            {[]string{`{"id":"a","function":{"name":"f","arguments":""}}`, `{"function":{"arguments":"{\"x\":\"\\ud83d\\ude00 ä\""}}`, `{"function":{"arguments":"}"}}`, `{"id":"b","function":{"name":"g","arguments":"{"}}`, `{"function":{"arguments":"}"}}`}, `a:f:{"x":"\ud83d\ude00 ä"} b:g:{}`},
-	"gaps":                {[]string{`{"index":1,"id":"a","function":{"name":"f","arguments":"{"}}`, `{"index":4,"id":"b","function":{"name":"g","arguments":"{"}}`, `{"index":1,"function":{"arguments":"}"}}`, `{"index":4,"function":{"arguments":"}"}}`}, `a:f:{} b:g:{}`},
-	"an object":           {[]string{`{"index":0,"id":"a","function":{"name":"f","arguments":{"x" : "ä\n"}}}`}, `a:f:{"x" : "ä\n"}`},
-	"no id":               {[]string{`{"index":0,"function":{"name":"f","arguments":"{}"}}`, `{"index":1,"id":"","function":{"name":"f","arguments":"{}"}}`}, `:f:{} :f:{}`},
-	"an id that changes":  {[]string{`{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}`, `{"index":0,"id":"b","function":{"name":"f","arguments":"{}"}}`}, `a:f:{} b:f:{}`},
-	"a name that changes": {[]string{`{"index":0,"id":"a","function":{"name":"f","arguments":"{"}}`, `{"index":0,"function":{"name":"g","arguments":"}"}}`}, ``},
-	"either of two":       {[]string{`{"id":"a","function":{"name":"f"}}`, `{"id":"b","function":{"name":"g"}}`, `{"function":{"arguments":"{}"}}`}, ``},
-	"two of one name":     {[]string{`{"index":0,"function":{"name":"f"}}`, `{"index":0,"function":{"name":"f","arguments":"{}"}}`}, ``},
+	"late id":              {[]string{`{"index":0,"function":{"name":"f","arguments":""}}`, `{"index":0,"id":"a"}`, `{"index":0,"function":{"arguments":"{\"x\":"}}`, `{"index":0,"function":{"arguments":"1}"}}`}, `a:f:{"x":1}`},
+	"late name":            {[]string{`{"index":0,"id":"a"}`, `{"index":0,"function":{"name":"f","arguments":"{}"}}`}, `a:f:{}`},
+	"no index":             {[]string{`{"id":"a","function":{"name":"f","arguments":""}}`, `{"function":{"arguments":"{\"x\":\"\\ud83d\\ude00 ä\""}}`, `{"function":{"arguments":"}"}}`, `{"id":"b","function":{"name":"g","arguments":"{"}}`, `{"function":{"arguments":"}"}}`}, `a:f:{"x":"\ud83d\ude00 ä"} b:g:{}`},
+	"gaps":                 {[]string{`{"index":1,"id":"a","function":{"name":"f","arguments":"{"}}`, `{"index":4,"id":"b","function":{"name":"g","arguments":"{"}}`, `{"index":1,"function":{"arguments":"}"}}`, `{"index":4,"function":{"arguments":"}"}}`}, `a:f:{} b:g:{}`},
+	"an object":            {[]string{`{"index":0,"id":"a","function":{"name":"f","arguments":{"x" : "ä\n"}}}`}, `a:f:{"x" : "ä\n"}`},
+	"no id":                {[]string{`{"index":0,"function":{"name":"f","arguments":"{}"}}`, `{"index":1,"id":"","function":{"name":"f","arguments":"{}"}}`}, `:f:{} :f:{}`},
+	"an id that changes":   {[]string{`{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}`, `{"index":0,"id":"b","function":{"name":"f","arguments":"{}"}}`}, `a:f:{} b:f:{}`},
+	"an empty one at last": {[]string{`{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}`, `{"index":1,"id":"","type":"function","function":{"name":"","arguments":""}}`}, `a:f:{}`},
+	"a name that changes":  {[]string{`{"index":0,"id":"a","function":{"name":"f","arguments":"{"}}`, `{"index":0,"function":{"name":"g","arguments":"}"}}`}, ``},
+	"either of two":        {[]string{`{"id":"a","function":{"name":"f"}}`, `{"id":"b","function":{"name":"g"}}`, `{"function":{"arguments":"{}"}}`}, ``},
+	"two of one name":      {[]string{`{"index":0,"function":{"name":"f"}}`, `{"index":0,"function":{"name":"f","arguments":"{}"}}`}, ``},
 }
 
 // TestHandmadeStreams: for every cut of the bytes in two, and for a byte at a time, the same calls
