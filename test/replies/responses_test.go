@@ -1,13 +1,15 @@
 package replies_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
 )
 
-// responsesWire is the API of Responses. Deviations: no_items (the end states none), no_numbers, end_twice,
-// object_arguments, no_arguments.
+// responsesWire is the API of Responses. Deviations: no_items (the end states none), no_numbers, odd_numbers, end_twice,
+// object_arguments, no_arguments, no_index (nothing says where an event belongs but ids, and calls have their call_id alone),
+// index_gaps.
 type responsesWire struct{}
 
 func (responsesWire) path() string { return "/v1/responses" }
@@ -79,6 +81,9 @@ func (responsesWire) items(r *reply) (items []item) {
 				arguments = p.text
 			}
 			head := fmt.Sprintf(`{"id":"fc_%d","type":"function_call","call_id":"call_%d","name":%s,"status":`, at, at, quoted(p.name))
+			if r.as["no_index"] {
+				head = "{" + head[strings.Index(head, `"type"`):]
+			}
 			call := item{head + `"completed","arguments":` + arguments + `}`, head + `"in_progress","arguments":""}`, []itemText{{"response.function_call_arguments", "arguments", p.text, "", nil}}}
 			if r.as["object_arguments"] {
 				call.texts = nil
@@ -134,7 +139,10 @@ func (responsesWire) forms() []form {
 
 func (w responsesWire) events(r *reply, f form) (events []string) {
 	event := func(name, members string) {
-		if !r.as["no_numbers"] {
+		switch {
+		case r.as["odd_numbers"]:
+			members = `,"sequence_number":` + []string{"0", "null", `"3"`, "-1", "0.5"}[len(events)%5] + members
+		case !r.as["no_numbers"]:
 			members = fmt.Sprintf(`,"sequence_number":%d`, len(events)) + members
 		}
 		events = append(events, "event: "+name+"\ndata: {\"type\":"+quoted(name)+members+"}\n\n")
@@ -142,14 +150,27 @@ func (w responsesWire) events(r *reply, f form) (events []string) {
 	event("response.created", `,"response":`+w.response(r, nil, true))
 	for i, it := range w.items(r) {
 		at := fmt.Sprintf(`,"output_index":%d`, i)
-		var id struct{ ID string }
+		var id struct {
+			ID     string
+			CallID string `json:"call_id"`
+		}
 		_ = json.Unmarshal([]byte(it.whole), &id)
+		switch {
+		case r.as["no_index"]:
+			at = ""
+			id.ID = cmp.Or(id.ID, id.CallID)
+		case r.as["index_gaps"]:
+			at = fmt.Sprintf(`,"output_index":%d`, 2*i+1)
+		}
 		event("response.output_item.added", at+`,"item":`+it.opening)
 		for _, text := range it.texts {
 			if f.place == "item" {
 				break
 			}
-			in := at + `,"item_id":` + quoted(id.ID) + text.more
+			in := at + `,"item_id":` + quoted(id.ID)
+			if !r.as["no_index"] {
+				in += text.more
+			}
 			for _, piece := range pieces(text.text, f.size) {
 				event(text.event+".delta", in+`,"delta":`+quoted(piece))
 			}

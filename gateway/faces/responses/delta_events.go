@@ -84,6 +84,13 @@ func isJudged(kind []byte) bool {
 // changeMessage reads an event of a message.
 func (r *reader) changeMessage(it *item) error {
 	e := &r.event
+	if e.content < 0 { // one that has no index is about the last part, and a part that begins about the next
+		if n := len(it.parts); n == 0 {
+			e.content = 0
+		} else if e.content = it.parts[n-1].index; string(e.kind) == "response.content_part.added" {
+			e.content++
+		}
+	}
 	refuses := false
 	switch string(e.kind) {
 	case "response.content_part.added", "response.content_part.done":
@@ -172,7 +179,7 @@ func (it *item) partAt(index int) *textPart {
 func (it *item) addPart(part *textPart) error {
 	n := len(it.parts)
 	switch {
-	case part.index < 0, n > 0 && part.index <= it.parts[n-1].index:
+	case n > 0 && part.index <= it.parts[n-1].index:
 		return errors.New("a content_index that does not rise")
 	case n == maxParts:
 		return fmt.Errorf("a message of more than %d parts", maxParts)

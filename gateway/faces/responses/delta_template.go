@@ -1,10 +1,6 @@
 package responses
 
-import (
-	"strconv"
-
-	"github.com/callgate/callgate/internal/sse"
-)
+import "github.com/callgate/callgate/internal/sse"
 
 // template is the last delta that was read in full. Most events of a stream are the one before
 // but for their number, their text and their padding.
@@ -70,11 +66,8 @@ func (t *template) match(e *wireEvent, data []byte) bool {
 	*e = t.event
 	e.data = data
 	for i := range e.valueCount {
-		switch value := t.form.Values[i]; e.values[i].kind {
-		case deltaValue:
-			e.delta = value
-		case sequenceValue:
-			e.sequence, _ = strconv.Atoi(string(value)) // digits, and few
+		if e.values[i].kind == deltaValue {
+			e.delta = t.form.Values[i]
 		}
 	}
 	return true

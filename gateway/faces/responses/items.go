@@ -16,8 +16,9 @@ import (
 type item struct {
 	*row
 	// own is the part of the answer that the item is; of a message those of parts are.
-	own turns.Part
-	id  string // may be empty for calls
+	own   turns.Part
+	id    string // may be empty for calls
+	index int    // output_index of its events; -1: they have none
 	// raw is the whole item as it was received last, strict JSON; nil while a stream has not ended it.
 	raw      []byte
 	parts    []*textPart // of a message, in their order

@@ -64,19 +64,29 @@ var hostile = map[string]func() []string{
 	"a hosted item in the end":          replaced(29, customItem+`]`, customItem+`,{"type":"web_search_call","id":"n_1"}]`),
 	"usage that is text":                replaced(29, `"usage":{`, `"usage":"{`),
 	// Indexes, numbers and names.
-	"an index that jumps":                  replaced(11, `"output_index":2`, `"output_index":3`),
-	"an index that stands":                 replaced(11, `"output_index":2`, `"output_index":1`),
-	"a negative index":                     replaced(11, `"output_index":2`, `"output_index":-2`),
-	"an index with a point":                replaced(11, `"output_index":2`, `"output_index":2.0`),
-	"an index that is text":                replaced(11, `"output_index":2`, `"output_index":"2"`),
-	"a huge index":                         replaced(11, `"output_index":2`, `"output_index":99999999999999999999`),
-	"no index (RS-47)":                     replaced(11, `"output_index":2,`, ``),
-	"no index at the end (RS-47)":          replaced(15, `"output_index":2,`, ``),
-	"no index of a delta":                  replaced(12, `"output_index":2,`, ``),
+	"an index that jumps":   replaced(11, `"output_index":2`, `"output_index":3`),
+	"an index that stands":  replaced(11, `"output_index":2`, `"output_index":1`),
+	"a negative index":      replaced(11, `"output_index":2`, `"output_index":-2`),
+	"an index with a point": replaced(11, `"output_index":2`, `"output_index":2.0`),
+	"an index that is text": replaced(11, `"output_index":2`, `"output_index":"2"`),
+	"a huge index":          replaced(11, `"output_index":2`, `"output_index":99999999999999999999`),
+	"no index (RS-47)":      replaced(11, `"output_index":2,`, ``),
+	"no index and no id of a delta": func() []string { // while two items are open
+		e := replaced(12, `"output_index":2,"item_id":"fc_1",`, ``)()
+		return renumbered(append(slices.Delete(e[:13:13], 10, 11), append([]string{base()[10]}, e[13:]...)...))
+	},
+	"no index, and an id of no item": replaced(12, `"output_index":2,"item_id":"fc_1"`, `"item_id":"fc_9"`),
+	"no index, and ids of two items": replaced(15, `"output_index":2,"item":{"id":"fc_1"`, `"item":{"id":"msg_1"`),
+	"no indexes, and a call that the end leaves out": func() []string {
+		return indexless(replaced(29, baseResponse, `{"id":"resp_1","status":"completed","output":[]}`)())
+	},
+	"no indexes, and a delta of another call": func() []string {
+		e := indexless(base())
+		e[16], e[26] = e[25], strings.Replace(e[26], `"item_id":"ctc_1"`, `"item_id":"fc_1"`, 1) // fc_1 has not ended
+		return slices.Concat(e[:15], e[16:17], e[26:27], e[15:16], e[29:])
+	},
 	"a delta of an item that is not there": replaced(12, `"output_index":2`, `"output_index":7`),
 	"a delta of another item":              replaced(12, `"output_index":2`, `"output_index":1`),
-	"a number that repeats":                replaced(12, `"sequence_number":12`, `"sequence_number":11`),
-	"a number that falls":                  replaced(12, `"sequence_number":12`, `"sequence_number":3`),
 	"a name that is not the type":          func() []string { return []string{"{}"} },
 	"no type":                              replaced(12, `"type":"response.function_call_arguments.delta",`, ``),
 	"a type that is no text":               replaced(12, `"type":"response.function_call_arguments.delta"`, `"type":7`),

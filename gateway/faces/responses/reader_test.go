@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -100,10 +101,20 @@ func TestStream(t *testing.T) {
 		"calls in the terminal event alone":       func() []string { return slices.Delete(base(), 11, 29) },
 		"an item in the terminal event alone":     func() []string { return slices.Delete(base(), 25, 29) },
 		"a gap in the numbers (RS-45)":            without(29, `"sequence_number":29`, `"sequence_number":99`),
-		"an id that changes (RS-46)":              without(8, `"item_id":"msg_1"`, `"item_id":"other"`),
-		"an id of a message that changes":         without(10, `"id":"msg_1"`, `"id":"msg_9"`),
-		"an id of the response that changes":      without(1, `resp_1`, `resp_2`),
-		"no status in the terminal event":         without(29, `"status":"completed","error"`, `"error"`),
+		"a number that falls (RS-45)":             without(12, `"sequence_number":12`, `"sequence_number":3`),
+		"a number that is none (RS-45)":           without(12, `"sequence_number":12`, `"sequence_number":null`),
+		"no index at the end (RS-47)":             without(15, `"output_index":2,`, ``),
+		"no index of a delta (RS-47)":             without(12, `"output_index":2,`, ``),
+		"no index and no id of a delta (RS-47)":   without(12, `"output_index":2,"item_id":"fc_1",`, ``),
+		"no indexes (RS-47)":                      func() []string { return indexless(base()) },
+		"no content_index":                        without(6, `"content_index":0,`, ``),
+		"indexes with gaps (RS-63)": func() []string {
+			return strings.Split(regexp.MustCompile(`"output_index":(\d)`).ReplaceAllString(strings.Join(base(), "\n"), `"output_index":1${1}0`), "\n")
+		},
+		"an id that changes (RS-46)":         without(8, `"item_id":"msg_1"`, `"item_id":"other"`),
+		"an id of a message that changes":    without(10, `"id":"msg_1"`, `"id":"msg_9"`),
+		"an id of the response that changes": without(1, `resp_1`, `resp_2`),
+		"no status in the terminal event":    without(29, `"status":"completed","error"`, `"error"`),
 		"arguments in the first place": func() []string {
 			return slices.Delete(replaced(11, `"arguments":""`, `"arguments":"{\"a\":1}"`)(), 12, 14)
 		},
@@ -160,6 +171,14 @@ func renumbered(events []string) []string {
 		}
 	}
 	return events
+}
+
+// indexless drops the indexes.
+func indexless(events []string) []string {
+	for i := range events {
+		events[i] = regexp.MustCompile(`"(output|content)_index":\d,`).ReplaceAllString(events[i], "")
+	}
+	return renumbered(events)
 }
 
 func TestHostileStreams(t *testing.T) {
@@ -306,6 +325,10 @@ func TestPassOther(t *testing.T) {
 		want := `data: {"sequence_number":7,"type":"response.reasoning_summary_text.delta","output_index":5,"item_id":"rs_1","summary_index":0,"delta":"a"}`
 		if got := string(w.Delta(nil, &deltas[0], nil)); !strings.Contains(got, want+"\n") {
 			t.Errorf("behind %q: %s; expected %s", space, got, want)
+		}
+		bare := turns.Delta{Is: turns.Mark, Part: deltas[0].Part, Name: "x", Raw: []byte(`{"type":"x","item_id":"rs_1"}`)}
+		if got := string(w.Delta(nil, &bare, nil)); !strings.Contains(got, `"item_id":"rs_1","output_index":5}`) {
+			t.Errorf("without an output_index: %s", got)
 		}
 	}
 }

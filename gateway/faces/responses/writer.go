@@ -521,8 +521,8 @@ func (w *writer) closePart(p *textPart) {
 	*state = sentItem{index: state.index, added: true, part: state.part + 1, place: state.place[:0]}
 }
 
-// passOther passes on an event of an item that was begun, or of none: with other numbers and without its obfuscation. Numbers
-// and an id that it does not have are not added, but the sequence_number is.
+// passOther passes on an event of an item that was begun, or of none: with other numbers and without its obfuscation. An id that
+// it does not have is not added.
 func (w *writer) passOther(it *item, d *turns.Delta) {
 	if it != nil && !it.sent.added {
 		return // it is shown once it has ended
@@ -535,6 +535,7 @@ func (w *writer) passOther(it *item, d *turns.Delta) {
 	}
 	w.buffer = append(append(append(w.buffer, "event: "...), d.Name...), "\ndata: "...)
 	b := strconv.AppendInt(append(w.scratch[:0], `{"sequence_number":`...), int64(w.sequence), 10)
+	indexed := it == nil
 	_ = rawjson.Each(d.Raw, func(name, value []byte) error { // it was checked before
 		switch string(name) {
 		case "sequence_number", "obfuscation":
@@ -543,7 +544,7 @@ func (w *writer) passOther(it *item, d *turns.Delta) {
 		b = append(rawjson.AppendQuote(append(b, ','), name), ':')
 		switch {
 		case string(name) == "output_index" && it != nil:
-			b = strconv.AppendInt(b, int64(it.sent.index), 10)
+			b, indexed = strconv.AppendInt(b, int64(it.sent.index), 10), true
 		case string(name) == "item_id" && it != nil:
 			b = rawjson.AppendQuote(b, it.id)
 		default:
@@ -551,6 +552,9 @@ func (w *writer) passOther(it *item, d *turns.Delta) {
 		}
 		return nil
 	})
+	if !indexed {
+		b = strconv.AppendInt(append(b, `,"output_index":`...), int64(it.sent.index), 10)
+	}
 	w.scratch = append(b, '}')
 	w.buffer = append(append(w.buffer, rawjson.OneLine(w.scratch)...), "\n\n"...)
 	w.sequence++
