@@ -2,6 +2,7 @@ package responses
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -321,6 +322,7 @@ func (it *item) settleCall(last *item) error {
 		return errors.New("a call whose name, id or type differs between two places")
 	}
 	c := &it.call
+	c.elsewhere = cmp.Or(c.elsewhere, last.call.elsewhere)
 	if it.hasTextPayload() {
 		if last.call.payload == nil {
 			return nil // it does not say them

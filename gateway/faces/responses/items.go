@@ -41,10 +41,11 @@ type itemCall struct {
 	serverLabel     string // of a request for approval
 	// payload is the arguments of a function_call or a request for approval, the input of a custom_tool_call, and the
 	// object action or operation of any other call. The computer's list of actions is the array itself.
-	payload []byte
-	async   bool // its result may come later than the next turn (RS-32)
-	program bool // a program at the provider makes the call (RS-32)
-	actions bool // the payload is the array of a computer_call with several actions
+	payload   []byte
+	elsewhere turns.Elsewhere
+	async     bool // its result may come later than the next turn (RS-32)
+	program   bool // a program at the provider makes the call (RS-32)
+	actions   bool // the payload is the array of a computer_call with several actions
 }
 
 // textPart is one part of a message.
@@ -79,7 +80,7 @@ const maxParts = 256
 // fields are the members of an item that this package reads, as they were written.
 type fields struct {
 	id, kind, status, callID, name, namespace, serverLabel, phase, role []byte // string literals
-	arguments, input, parameters, action, actions, environment          []byte
+	arguments, input, action, actions, environment                      []byte
 	caller, async, content, summary                                     []byte
 }
 
@@ -110,8 +111,6 @@ func readFields(raw []byte) (fields, error) {
 			f.arguments = value
 		case "input":
 			f.input = value
-		case "parameters":
-			f.parameters = value
 		case "action":
 			f.action = value
 		case "actions":
@@ -314,16 +313,24 @@ func (it *item) readPayload(f *fields, done bool) error {
 	if named && rawjson.IsNull(f.name) || !named && c.name != "" { // an empty one is the name of no tool
 		return fmt.Errorf("a call of the type %s with a name, or without the one that it needs", it.Type)
 	}
+	if it.hasTextPayload() {
+		payload := "arguments"
+		if it.Type == "custom_tool_call" {
+			payload = "input"
+		}
+		_ = rawjson.Each(it.raw, func(name, value []byte) error { // it was checked before
+			if member := string(name); member != payload && member != "server_label" {
+				c.elsewhere.Note(name, value)
+			}
+			return nil
+		})
+	}
 	var object []byte
 	switch it.Type {
 	case "function_call":
 		if !rawjson.IsNull(f.arguments) && f.arguments[0] == '{' { // as some servers write them
 			c.payload = bytes.Clone(f.arguments)
 			return nil
-		}
-		if done && (rawjson.IsNull(f.arguments) || string(f.arguments) == `""`) &&
-			(!rawjson.IsNull(f.input) || !rawjson.IsNull(f.parameters)) {
-			return errors.New("a call without arguments, which may stand in its member input or parameters")
 		}
 		if rawjson.IsNull(f.arguments) { // of a tool without parameters, or deltas bring them
 			return nil

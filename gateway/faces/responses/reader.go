@@ -103,6 +103,11 @@ func (r *reader) End() error {
 			}
 			continue
 		}
+		if it.hasTextPayload() {
+			if err := it.call.elsewhere.Check(it.call.payload); err != nil {
+				return err
+			}
+		}
 		p.Raw, p.Cut = it.raw, !it.complete
 		switch it.Kind {
 		case turns.Call:

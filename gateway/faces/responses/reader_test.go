@@ -268,12 +268,13 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestArguments: arguments that are an object are its bytes, and none are none, unless they seem to stand in another
-// member.
+// TestArguments: arguments that are an object are its bytes, and none are none, unless they may stand in another member.
 func TestArguments(t *testing.T) {
 	for members, want := range map[string]string{
-		`"arguments":{"a": 1}`: `{"a": 1}`, `"arguments":null`: ``, `"x":1`: ``, `"arguments":"","input":null`: ``, `"arguments":"{}","input":"x"`: `{}`,
-		`"arguments":[]`: `refused`, `"arguments":5`: `refused`, `"input":"{}"`: `refused`, `"arguments":"","parameters":{"a":1}`: `refused`, `"arguments":null,"input":{}`: `refused`,
+		`"arguments":{"a": 1}`: `{"a": 1}`, `"arguments":null`: ``, `"x":1`: ``, `"arguments":"","input":null`: ``, `"arguments":"{\"a\":1}","input":"x"`: `{"a":1}`, `"arguments":"{}","caller":{"type":"direct"},"parameters":{},"x":" ","y":7`: `{}`,
+		`"arguments":[]`: `refused`, `"arguments":5`: `refused`, `"input":"{}"`: ``, `"arguments":"","parameters":{"a":1}`: `refused`, `"arguments":null,"input":{"a":1}`: `refused`,
+		`"arguments":{},"input":{"a":1}`: `refused`, `"arguments":"{}","parameters":"{\"a\":1}"`: `refused`, `"arguments":"  ","parameters":{"a":1}`: `refused`,
+		`"args":{"a":1}`: `refused`, `"params":["a"]`: `refused`, `"function":{"arguments":"{\"a\":1}"}`: `refused`, `"arguments":"{}","action":{"a":1}`: `refused`,
 	} {
 		r, err := readWhole([]byte(`{"id":"resp_1","status":"completed","output":[{"type":"function_call","call_id":"c","name":"f",`+members+`}]}`), strict())
 		found := "refused"
