@@ -233,6 +233,9 @@ func (it *item) settleParts(last *item) error {
 
 // state adds what an event states of a text: a piece, or the whole of it.
 func (r *reader) state(text *[]byte, closed *bool, value []byte, whole bool) error {
+	if string(value) == "null" && !whole && !r.event.hasMore() {
+		return nil // a piece of nothing
+	}
 	if len(value) == 0 || value[0] != '"' {
 		return errors.New("a text that is not a string")
 	}

@@ -31,15 +31,18 @@ func (e *wireEvent) note(kind valueKind, start, end int) {
 }
 
 // isDelta reports whether an event has nothing but a piece of a text, and where it belongs.
-func (e *wireEvent) isDelta() bool {
+func (e *wireEvent) isDelta() bool { return len(e.delta) > 0 && e.delta[0] == '"' && !e.hasMore() }
+
+// hasMore reports whether an event has more than a piece of a text, and where it belongs.
+func (e *wireEvent) hasMore() bool {
 	for _, other := range [...][]byte{
 		e.text, e.arguments, e.input, e.diff, e.command, e.refused, e.item, e.part, e.response, e.annotation, e.failure, e.message, e.code,
 	} {
 		if other != nil {
-			return false
+			return true
 		}
 	}
-	return len(e.delta) > 0 && e.delta[0] == '"'
+	return false
 }
 
 // learn makes an event that was read in full the template.

@@ -38,7 +38,7 @@
 // container of the provider is the provider's own. An event that brings texts or calls is only taken about an item that has
 // them, and no name or type is taken that is a known one in other letters: some clients read names without regard to case.
 //
-// A call can stand in up to five places of a stream: in its added item, in deltas, in the event that ends them, in its done
+// A call can stand in up to five places of a stream: in its added item, where {} holds their place, in deltas, in the event that ends them, in its done
 // item, and in the reply of the terminal event. Each place that states it must state the same bytes (RS-43); so must each place
 // of a text. An item that only the terminal event has counts as any other; the terminal event may list no items (RS-44). An
 // item may come whole, in the event that ends it.

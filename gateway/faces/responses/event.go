@@ -124,8 +124,11 @@ func (e *wireEvent) split() error {
 		return err
 	}
 	kind, ok := rawjson.Text(e.kind)
-	if e.kind == nil && !rawjson.IsNull(e.failure) {
+	if e.kind == nil && !isNothing(e.failure) {
 		return providerError(e.failure)
+	}
+	if e.kind == nil {
+		return failureIn(e.data, "an event without a type")
 	}
 	if !ok || len(kind) > maxWord {
 		return errors.New("an event without a type")

@@ -2,6 +2,7 @@ package responses
 
 import (
 	"bytes"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -70,7 +71,11 @@ func (r *reader) Whole(body []byte) error {
 	if start < 0 || len(bytes.TrimLeft(body[:start], " \t\r\n")) > 0 {
 		return errors.New("a reply that is not an object")
 	}
-	output, err := r.readResponse(body[start:])
+	if body = body[start:]; isNothing(rawjson.MemberOf(body, "error")) &&
+		rawjson.IsNull(rawjson.MemberOf(body, "output")) && rawjson.IsNull(rawjson.MemberOf(body, "status")) {
+		return failureIn(body, "an answer without an output")
+	}
+	output, err := r.readResponse(body)
 	if err != nil {
 		return err
 	}
@@ -97,6 +102,13 @@ func (r *reader) End() error {
 			a.Parts = append(a.Parts, &p.Part)
 		}
 		p := &it.own
+		if it.isCall() {
+			if it.call.id == "" { // the application and the model refer to it
+				it.call.id = "call_" + rand.Text()
+			}
+			p.Call = it.called()
+			it.writeCall()
+		}
 		if it.Kind == turns.Text {
 			if len(it.parts) == 0 {
 				a.Parts = append(a.Parts, p)
@@ -211,6 +223,9 @@ func (r *reader) read(name, data []byte) error {
 	if r.finished {
 		return errors.New("an event after the end of the reply")
 	}
+	if string(name) == "ping" {
+		return nil
+	}
 	e := &r.event
 	data = bytes.TrimLeft(data, " \t\r\n") // parts of a document begin with their first byte
 	if !r.template.match(e, data) {
@@ -223,7 +238,7 @@ func (r *reader) read(name, data []byte) error {
 		return errors.New("an event whose name is not its type")
 	}
 	if string(e.kind) == "error" {
-		if rawjson.IsNull(e.failure) { // code and message stand in the event itself, whose type is not theirs
+		if isNothing(e.failure) { // code and message stand in the event itself, whose type is not theirs
 			stated := providerError(data)
 			stated.Failure.Type = ""
 			return stated
@@ -231,7 +246,7 @@ func (r *reader) read(name, data []byte) error {
 		return providerError(e.failure)
 	}
 	// Clients take a member error of any event for a failure (RS-49).
-	if !rawjson.IsNull(e.failure) {
+	if !isNothing(e.failure) {
 		return providerError(e.failure)
 	}
 	return r.dispatch()
@@ -243,7 +258,7 @@ func (r *reader) dispatch() error {
 	switch string(e.kind) {
 	case "response.created", "response.queued", "response.in_progress":
 		return r.begin()
-	case "keepalive":
+	case "keepalive", "ping":
 		return nil
 	}
 	if !r.begun {
@@ -429,8 +444,15 @@ func (r *reader) settle(it, last *item) error {
 			it.phase = last.phase
 		}
 	case turns.Call, turns.Ask:
+		late := it.call.id == "" && last.call.id != ""
 		if err := it.settleCall(last); err != nil {
 			return err
+		}
+		if late {
+			if r.callIDs[it.call.id] {
+				return errSameCallID
+			}
+			r.callIDs[it.call.id] = true
 		}
 		if last.id != it.id && last.id != "" {
 			if r.ids[last.id] {
@@ -442,7 +464,6 @@ func (r *reader) settle(it, last *item) error {
 	if !it.done {
 		it.raw, it.done, it.complete = last.raw, true, last.complete
 	}
-	it.writeArguments()
 	return nil
 }
 
@@ -495,10 +516,13 @@ func (r *reader) finish() error {
 
 // AddsNothing reports whether an event behind the terminal one repeats its response, or only keeps
 // the connection alive.
-func (r *reader) AddsNothing(_, data []byte) bool {
+func (r *reader) AddsNothing(name, data []byte) bool {
 	var e wireEvent
-	if e.read(bytes.TrimLeft(data, " \t\r\n")) != nil {
+	switch {
+	case string(name) == "ping":
+		return true
+	case e.read(bytes.TrimLeft(data, " \t\r\n")) != nil:
 		return false
 	}
-	return string(e.kind) == "keepalive" || bytes.Equal(e.response, r.last)
+	return string(e.kind) == "keepalive" || string(e.kind) == "ping" || bytes.Equal(e.response, r.last)
 }

@@ -22,8 +22,6 @@ var hostile = map[string]func() []string{
 	"a call in the beginning":          replaced(0, `"output":[]`, `"output":[`+callItem+`]`),
 	"a call in in_progress":            replaced(1, `"output":[]`, `"output":[`+callItem+`]`),
 	"output of the beginning no list":  replaced(0, `"output":[]`, `"output":{}`),
-	"a response without an id":         replaced(0, `"id":"resp_1",`, ``),
-	"an id with spaces":                replaced(0, `resp_1`, `resp 1`),
 	"an object that is no response":    replaced(0, `"object":"response"`, `"object":"chat.completion"`),
 	"no end":                           deleted(29, 30),
 	"[DONE] instead of the end":        func() []string { return append(deleted(29, 30)(), "[DONE]") },
@@ -112,17 +110,21 @@ var hostile = map[string]func() []string{
 	"two items with one id":                  replaced(11, `"id":"fc_1"`, `"id":"msg_1"`),
 	"two calls with one id":                  replaced(16, `"call_id":"call_2"`, `"call_id":"call_1"`),
 	"an id of a call that becomes another's": replaced(15, `"id":"fc_1"`, `"id":"msg_1"`),
-	"no call_id":                             replaced(11, `"call_id":"call_1",`, ``),
-	"an empty call_id":                       replaced(11, `"call_id":"call_1"`, `"call_id":""`),
-	"a call_id that changes":                 replaced(15, `"call_id":"call_1"`, `"call_id":"call_9"`),
-	"a call_id with a quote":                 replaced(11, `"call_id":"call_1"`, `"call_id":"call\"1"`),
-	"no name":                                replaced(11, `"name":"read",`, ``),
-	"a name that changes":                    replaced(15, `"name":"read"`, `"name":"write"`),
-	"a namespace that changes":               replaced(15, `"name":"read"`, `"name":"read","namespace":"x"`),
-	"a name of a shell call":                 replaced(16, `"call_id":"call_2"`, `"call_id":"call_2","name":"x"`),
-	"an async call":                          replaced(11, `"name":"read"`, `"name":"read","async":true`),
-	"a call by a program":                    replaced(11, `"name":"read"`, `"name":"read","caller":{"type":"program","caller_id":"p"}`),
-	"a call by nobody":                       replaced(11, `"name":"read"`, `"name":"read","caller":{}`),
+	"a call_id that comes late and is another's": func() []string {
+		e := replaced(11, `"call_id":"call_1",`, ``)()
+		e[15] = strings.Replace(e[15], `call_1`, `call_4`, 1)
+		e[29] = strings.Replace(e[29], `"output":[`+reasoningItem+`,`+messageItem+`,`+callItem+`,`+shellItem+`,`+patchItem+`,`+customItem+`]`, `"output":[]`, 1)
+		return e
+	},
+	"a call_id that changes":                  replaced(15, `"call_id":"call_1"`, `"call_id":"call_9"`),
+	"a call_id with a quote":                  replaced(11, `"call_id":"call_1"`, `"call_id":"call\"1"`),
+	"a name without the namespace at the end": replaced(15, `"name":"read"`, `"name":"","namespace":"x"`),
+	"a name that changes":                     replaced(15, `"name":"read"`, `"name":"write"`),
+	"a namespace that changes":                replaced(15, `"name":"read"`, `"name":"read","namespace":"x"`),
+	"a name of a shell call":                  replaced(16, `"call_id":"call_2"`, `"call_id":"call_2","name":"x"`),
+	"an async call":                           replaced(11, `"name":"read"`, `"name":"read","async":true`),
+	"a call by a program":                     replaced(11, `"name":"read"`, `"name":"read","caller":{"type":"program","caller_id":"p"}`),
+	"a call by nobody":                        replaced(11, `"name":"read"`, `"name":"read","caller":{}`),
 	// Places of a call.
 	"arguments that differ in .done":        replaced(14, `{\"a\":1}`, `{\"a\":2}`),
 	"arguments that differ in the item":     replaced(15, `{\"a\":1}`, `{\"a\":2}`),

@@ -118,9 +118,24 @@ func TestStream(t *testing.T) {
 		"arguments in the first place": func() []string {
 			return slices.Delete(replaced(11, `"arguments":""`, `"arguments":"{\"a\":1}"`)(), 12, 14)
 		},
-		"no arguments in the first place":       without(11, `"arguments":""`, `"arguments":null`),
-		"none in the last":                      without(15, `"arguments":"{\"a\":1}"`, `"arguments":null`),
-		"an object in the last":                 without(15, `"arguments":"{\"a\":1}"`, `"arguments":{"a":1}`),
+		"no arguments in the first place": without(11, `"arguments":""`, `"arguments":null`),
+		"none in the last":                without(15, `"arguments":"{\"a\":1}"`, `"arguments":null`),
+		"an object in the last":           without(15, `"arguments":"{\"a\":1}"`, `"arguments":{"a":1}`),
+		"no id of the response":           without(0, `"id":"resp_1",`, ``),
+		"an id with spaces":               without(0, `resp_1`, `resp 1`),
+		"a call_id that comes late":       without(11, `"call_id":"call_1",`, ``),
+		"an empty call_id first":          without(11, `"call_id":"call_1"`, `"call_id":""`),
+		"no call_id at the end":           without(29, `"call_id":"call_1"`, `"call_id":null`),
+		"a name that comes late":          without(11, `"name":"read",`, ``),
+		"no name at the end":              without(29, `"name":"read"`, `"name":null`),
+		"an object in the first place":    without(11, `"arguments":""`, `"arguments":{}`),
+		"{} in the first place":           without(11, `"arguments":""`, `"arguments":"{}"`),
+		"a piece that is null": func() []string {
+			return renumbered(inserted(13, `{"type":"response.function_call_arguments.delta","output_index":2,"delta":null}`)())
+		},
+		"an empty error":                        without(29, `"error":null`, `"error":{}`),
+		"an empty error of an event":            without(12, `"delta"`, `"error":{},"delta"`),
+		"a ping":                                inserted(12, `{"type":"ping"}`),
 		"usage with floats":                     without(29, `"input_tokens":3,"output_tokens":4,"total_tokens":7`, `"input_tokens":3.0,"output_tokens":4,"total_tokens":null`),
 		"an answer that was asked to be padded": without(6, `"delta"`, `"obfuscation":"}{","delta"`),
 		"keepalive":                             inserted(12, `{"type":"keepalive","sequence_number":12}`),
@@ -234,6 +249,7 @@ func TestProviderErrors(t *testing.T) {
 		`{"type":"error","sequence_number":2,"error":{"type":"tokens","code":"rate_limit_exceeded","message":"wait"}}`,
 		`{"type":"error","code":"rate_limit_exceeded","message":"wait"}`,
 		`{"error":{"code":"rate_limit_exceeded","message":"wait"}}`,
+		`{"code":"rate_limit_exceeded","message":"wait"}`,
 		`  {"type":"error","code":"rate_limit_exceeded","message":"wait"}`,
 		`{"type":"response.failed","response":{"id":"resp_1","status":"failed","error":{"code":"rate_limit_exceeded","message":"wait"}}}`,
 	} {
@@ -243,10 +259,17 @@ func TestProviderErrors(t *testing.T) {
 			t.Errorf("%s: %v %+v", data, err, failed)
 		}
 	}
-	_, err := readWhole([]byte(`{"id":"resp_1","status":"failed","error":"no"}`), strict())
-	var failed *turns.ProviderError
-	if !errors.As(err, &failed) || failed.Failure.Message != "no" {
-		t.Errorf("%v", err)
+	for _, body := range []string{`{"id":"resp_1","status":"failed","error":"no"}`, `{"detail":"no"}`, `{"object":"error","message":"no","output":null}`, `{"id":"x","error":{},"reason":"no"}`} {
+		_, err := readWhole([]byte(body), strict())
+		var failed *turns.ProviderError
+		if !errors.As(err, &failed) || failed.Failure.Message != "no" {
+			t.Errorf("%s: %v", body, err)
+		}
+	}
+	for _, body := range []string{`{}`, `{"id":"resp_1"}`, `{"foo":"no"}`} {
+		if _, err := readWhole([]byte(body), strict()); err == nil {
+			t.Errorf("%s: read", body)
+		}
 	}
 }
 
