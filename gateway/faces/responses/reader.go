@@ -143,6 +143,9 @@ func (r *reader) End() error {
 		a.End = turns.Paused
 	default:
 		a.End = turns.Cut
+		if reason, _ := word(rawjson.MemberOf(r.reply.Head.Get(memberDetails), "reason")); reason == "content_filter" {
+			a.Withheld = "incomplete_details.reason " + reason
+		}
 	}
 	a.Partial = pending || a.Reason == "incomplete"
 	return nil
