@@ -34,7 +34,7 @@ func (e Elsewhere) Check(arguments []byte) error {
 }
 
 // besideArguments are the members of calls that are known to hold no arguments, see ascii.Folded.
-var besideArguments = []string{"id", "callid", "toolcallid", "type", "name", "status", "namespace", "caller", "cachecontrol", "extracontent",
+var besideArguments = []string{"id", "callid", "toolcallid", "type", "name", "status", "namespace", "caller", "createdby", "cachecontrol", "extracontent",
 	"providerspecificfields", "thoughtsignature"}
 
 // mayHoldArguments reports whether a value is a text, an object or a list that says something.

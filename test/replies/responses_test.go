@@ -1,13 +1,16 @@
 package replies_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 )
 
-// responsesWire is the API of Responses. Deviations: no_items (the end states none), no_numbers, end_twice,
-// object_arguments, no_arguments.
+// responsesWire is the API of Responses. Deviations: no_items (the end states none), no_numbers, odd_numbers, end_twice,
+// object_arguments, no_arguments, no_index (nothing says where an event belongs but ids, and calls have their call_id alone),
+// index_gaps, no_id, late_name, placeholder (arguments begin as {}), null_delta, pings, empty_error.
 type responsesWire struct{}
 
 func (responsesWire) path() string { return "/v1/responses" }
@@ -79,9 +82,18 @@ func (responsesWire) items(r *reply) (items []item) {
 				arguments = p.text
 			}
 			head := fmt.Sprintf(`{"id":"fc_%d","type":"function_call","call_id":"call_%d","name":%s,"status":`, at, at, quoted(p.name))
+			if r.as["no_index"] {
+				head = "{" + head[strings.Index(head, `"type"`):]
+			}
 			call := item{head + `"completed","arguments":` + arguments + `}`, head + `"in_progress","arguments":""}`, []itemText{{"response.function_call_arguments", "arguments", p.text, "", nil}}}
 			if r.as["object_arguments"] {
 				call.texts = nil
+			}
+			if r.as["placeholder"] {
+				call.opening = head + `"in_progress","arguments":"{}"}`
+			}
+			if r.as["late_name"] {
+				call.opening = strings.Replace(call.opening, quoted(p.name), `""`, 1)
 			}
 			if r.as["no_arguments"] {
 				call = item{head + `"completed"}`, head + `"in_progress"}`, nil}
@@ -95,8 +107,17 @@ func (responsesWire) items(r *reply) (items []item) {
 		default:
 			panic("Responses have no " + p.kind)
 		}
+		if last := len(items) - 1; r.as["no_id"] {
+			items[last].whole, items[last].opening = withoutIDs(items[last].whole), withoutIDs(items[last].opening)
+		}
 	}
 	return items
+}
+
+// withoutIDs is an item that is told by nothing.
+func withoutIDs(item string) string {
+	item = regexp.MustCompile(`"call_id":"[^"]*"`).ReplaceAllString(item, `"call_id":null`)
+	return regexp.MustCompile(`"id":"[^"]*",`).ReplaceAllString(item, "")
 }
 
 // response is the response object with some items.
@@ -116,7 +137,14 @@ func (responsesWire) response(r *reply, items []string, begun bool) string {
 	if begun {
 		usage = "null"
 	}
-	return `{"id":"resp_1","object":"response","created_at":7,"status":"` + status + `","error":null,"incomplete_details":` + details + `,"model":` + r.model() + `,"output":[` + strings.Join(items, ",") + `],"usage":` + usage + `}`
+	id, failure := `"id":"resp_1",`, "null"
+	if r.as["no_id"] {
+		id = ""
+	}
+	if r.as["empty_error"] {
+		failure = "{}"
+	}
+	return `{` + id + `"object":"response","created_at":7,"status":"` + status + `","error":` + failure + `,"incomplete_details":` + details + `,"model":` + r.model() + `,"output":[` + strings.Join(items, ",") + `],"usage":` + usage + `}`
 }
 
 func (w responsesWire) wholes(r *reply) (all []string) {
@@ -134,22 +162,47 @@ func (responsesWire) forms() []form {
 
 func (w responsesWire) events(r *reply, f form) (events []string) {
 	event := func(name, members string) {
-		if !r.as["no_numbers"] {
+		switch {
+		case r.as["odd_numbers"]:
+			members = `,"sequence_number":` + []string{"0", "null", `"3"`, "-1", "0.5"}[len(events)%5] + members
+		case !r.as["no_numbers"]:
 			members = fmt.Sprintf(`,"sequence_number":%d`, len(events)) + members
 		}
 		events = append(events, "event: "+name+"\ndata: {\"type\":"+quoted(name)+members+"}\n\n")
 	}
+	if r.as["pings"] {
+		event("ping", "")
+	}
 	event("response.created", `,"response":`+w.response(r, nil, true))
 	for i, it := range w.items(r) {
 		at := fmt.Sprintf(`,"output_index":%d`, i)
-		var id struct{ ID string }
+		var id struct {
+			ID     string
+			CallID string `json:"call_id"`
+		}
 		_ = json.Unmarshal([]byte(it.whole), &id)
+		switch {
+		case r.as["no_index"]:
+			at = ""
+			id.ID = cmp.Or(id.ID, id.CallID)
+		case r.as["index_gaps"]:
+			at = fmt.Sprintf(`,"output_index":%d`, 2*i+1)
+		}
 		event("response.output_item.added", at+`,"item":`+it.opening)
 		for _, text := range it.texts {
 			if f.place == "item" {
 				break
 			}
-			in := at + `,"item_id":` + quoted(id.ID) + text.more
+			in := at + `,"item_id":` + quoted(id.ID)
+			if !r.as["no_index"] {
+				in += text.more
+			}
+			if r.as["null_delta"] {
+				event(text.event+".delta", in+`,"delta":null`)
+			}
+			if r.as["pings"] {
+				event("ping", "")
+			}
 			for _, piece := range pieces(text.text, f.size) {
 				event(text.event+".delta", in+`,"delta":`+quoted(piece))
 			}

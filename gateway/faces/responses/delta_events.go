@@ -2,6 +2,7 @@ package responses
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -84,6 +85,13 @@ func isJudged(kind []byte) bool {
 // changeMessage reads an event of a message.
 func (r *reader) changeMessage(it *item) error {
 	e := &r.event
+	if e.content < 0 { // one that has no index is about the last part, and a part that begins about the next
+		if n := len(it.parts); n == 0 {
+			e.content = 0
+		} else if e.content = it.parts[n-1].index; string(e.kind) == "response.content_part.added" {
+			e.content++
+		}
+	}
 	refuses := false
 	switch string(e.kind) {
 	case "response.content_part.added", "response.content_part.done":
@@ -172,7 +180,7 @@ func (it *item) partAt(index int) *textPart {
 func (it *item) addPart(part *textPart) error {
 	n := len(it.parts)
 	switch {
-	case part.index < 0, n > 0 && part.index <= it.parts[n-1].index:
+	case n > 0 && part.index <= it.parts[n-1].index:
 		return errors.New("a content_index that does not rise")
 	case n == maxParts:
 		return fmt.Errorf("a message of more than %d parts", maxParts)
@@ -225,6 +233,9 @@ func (it *item) settleParts(last *item) error {
 
 // state adds what an event states of a text: a piece, or the whole of it.
 func (r *reader) state(text *[]byte, closed *bool, value []byte, whole bool) error {
+	if string(value) == "null" && !whole && !r.event.hasMore() {
+		return nil // a piece of nothing
+	}
 	if len(value) == 0 || value[0] != '"' {
 		return errors.New("a text that is not a string")
 	}
@@ -314,6 +325,7 @@ func (it *item) settleCall(last *item) error {
 		return errors.New("a call whose name, id or type differs between two places")
 	}
 	c := &it.call
+	c.elsewhere = cmp.Or(c.elsewhere, last.call.elsewhere)
 	if it.hasTextPayload() {
 		if last.call.payload == nil {
 			return nil // it does not say them

@@ -1,10 +1,6 @@
 package responses
 
-import (
-	"strconv"
-
-	"github.com/callgate/callgate/internal/sse"
-)
+import "github.com/callgate/callgate/internal/sse"
 
 // template is the last delta that was read in full. Most events of a stream are the one before
 // but for their number, their text and their padding.
@@ -35,15 +31,18 @@ func (e *wireEvent) note(kind valueKind, start, end int) {
 }
 
 // isDelta reports whether an event has nothing but a piece of a text, and where it belongs.
-func (e *wireEvent) isDelta() bool {
+func (e *wireEvent) isDelta() bool { return len(e.delta) > 0 && e.delta[0] == '"' && !e.hasMore() }
+
+// hasMore reports whether an event has more than a piece of a text, and where it belongs.
+func (e *wireEvent) hasMore() bool {
 	for _, other := range [...][]byte{
 		e.text, e.arguments, e.input, e.diff, e.command, e.refused, e.item, e.part, e.response, e.annotation, e.failure, e.message, e.code,
 	} {
 		if other != nil {
-			return false
+			return true
 		}
 	}
-	return len(e.delta) > 0 && e.delta[0] == '"'
+	return false
 }
 
 // learn makes an event that was read in full the template.
@@ -70,11 +69,8 @@ func (t *template) match(e *wireEvent, data []byte) bool {
 	*e = t.event
 	e.data = data
 	for i := range e.valueCount {
-		switch value := t.form.Values[i]; e.values[i].kind {
-		case deltaValue:
-			e.delta = value
-		case sequenceValue:
-			e.sequence, _ = strconv.Atoi(string(value)) // digits, and few
+		if e.values[i].kind == deltaValue {
+			e.delta = t.form.Values[i]
 		}
 	}
 	return true

@@ -54,6 +54,9 @@ func (d *dialogue) isEnforced() bool { return d.Mode == gateway.ModeEnforce }
 
 // Read is of turns.Wire.
 func (w *wire) Read(members rawjson.Object, model string) (turns.Dialogue, error) {
+	if string(members.Get("previous_response_id")) == `""` {
+		members = members.Without("previous_response_id")
+	}
 	d := &dialogue{ledger: w.ledger, members: members, model: model, lastOfModel: -1}
 	var err error
 	if d.stream, err = turns.Flag(members, "stream", false); err != nil {
@@ -290,6 +293,9 @@ func (d *dialogue) Name(p *turns.Part) (registry, wire string) {
 		known = "computer"
 	}
 	if named && known != kind || !named && kind != kindFunction || kind == "computer" && !d.isEnforced() {
+		if c.name != "" { // the tool is there, and is not called so
+			wire += " as a " + it.Type
+		}
 		return noTool(it), wire
 	}
 	return d.RegistryName(wire), wire

@@ -38,16 +38,17 @@
 // container of the provider is the provider's own. An event that brings texts or calls is only taken about an item that has
 // them, and no name or type is taken that is a known one in other letters: some clients read names without regard to case.
 //
-// A call can stand in up to five places of a stream: in its added item, in deltas, in the event that ends them, in its done
-// item, and in the reply of the terminal event. Each place that states it must state the same bytes (RS-43); so must each place
-// of a text. An item that only the terminal event has counts as any other; the terminal event may list no items (RS-44). An
-// item may come whole, in the event that ends it.
+// A call can stand in up to five places of a stream: in its added item, where {} holds the place of what is to come, in deltas,
+// in the event that ends them, in its done item, and in the reply of the terminal event. Each place that states it must state
+// the same bytes (RS-43), and each that states a name or an id the same one; so must each place of a text. An item that only the
+// terminal event has counts as any other; the terminal event may list no items (RS-44). An item may come whole, in the event
+// that ends it.
 //
-// Items are found by their output_index, which starts at 0 and rises by one; an event about an item without one is refused
-// (RS-47). The id of an item, and that of the response, may change (RS-46): that of the response is the first one, and so is
-// that of an item that is passed on at once; a call has the last. sequence_number may be absent, start anywhere and leave numbers
-// out, but must rise (RS-45): an event that was lost is found by the texts, which every stream states twice. The member
-// obfuscation is never read (RS-48).
+// Items are found by their output_index, which rises. An event without one is about the item that its item_id names, which may
+// be the call_id of a call, or about the only one that is open; where it may be about several it is refused, and the terminal
+// event must list all items then (RS-47). The id of an item, and that of the response, may change (RS-46): that of the response
+// is the first one, and so is that of an item that is passed on at once; a call has the last. sequence_number is never read
+// (RS-45): an event that was lost is found by the texts, which every stream states twice. Neither is obfuscation (RS-48).
 //
 // A reply is whole once response.completed or response.incomplete came. Anything after the terminal event but [DONE], and what
 // repeats it, is refused, and so is a stream that ends without one.

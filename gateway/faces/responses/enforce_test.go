@@ -31,6 +31,17 @@ func TestText(t *testing.T) {
 	})
 }
 
+// TestOtherKind: a call of a tool in a type that is not the tool's is refused by both.
+func TestOtherKind(t *testing.T) {
+	call := `{"type":"custom_tool_call","call_id":"c1","name":"web_search","input":"go"}`
+	h := open(t, plan{rules: noRepairs}, says(call))
+	h.bothWays(t, []string{tools("web_search")}, func(how string, r response, code int) {
+		if code != 422 || r.Error == nil || r.Error.Code != "unknown_tool" || !strings.Contains(r.Error.Message, `no tool "web_search as a custom_tool_call"`) {
+			t.Errorf("%s: %d %+v", how, code, r.Error)
+		}
+	})
+}
+
 // TestHeaders: the provider's id of the request is passed on.
 func TestHeaders(t *testing.T) {
 	h := open(t, plan{}, says(message("Hi.")))

@@ -19,14 +19,17 @@ type wireEvent struct {
 	item, part, response, annotation, failure             []byte
 	message, code                                         []byte
 
-	sequence, output, content, summary, commandIndex int // absent: -1
+	output, content, commandIndex int // absent: -1
 
 	values     [maxValues]varyingValue // those that differ from delta to delta
 	valueCount int
 }
 
-// number reads an index; absent is -1.
+// number reads an index; absent or null is -1.
 func number(value []byte) (int, error) {
+	if rawjson.IsNull(value) {
+		return -1, nil
+	}
 	n, err := strconv.Atoi(string(value))
 	if err != nil || n < 0 || n > 1<<40 || string(value) == "-0" {
 		return 0, errors.New("a number of an event that is not a whole number from 0 on")
@@ -36,7 +39,7 @@ func number(value []byte) (int, error) {
 
 // read reads the data of one event into e, and checks it as a whole.
 func (e *wireEvent) read(data []byte) error {
-	*e = wireEvent{data: data, sequence: -1, output: -1, content: -1, summary: -1, commandIndex: -1}
+	*e = wireEvent{data: data, output: -1, content: -1, commandIndex: -1}
 	// The document is checked as a whole, and then split: that takes less time than reading it member by member.
 	if err := rawjson.Check(data, maxDepth); err != nil {
 		return err
@@ -85,13 +88,13 @@ func (e *wireEvent) split() error {
 		case "code":
 			into = &e.code
 		case "sequence_number":
-			index, varies = &e.sequence, sequenceValue
+			if '0' <= value[0] && value[0] <= '9' { // it decides nothing, and may be anything
+				varies = sequenceValue
+			}
 		case "output_index":
 			index = &e.output
 		case "content_index":
 			index = &e.content
-		case "summary_index":
-			index = &e.summary
 		case "command_index":
 			index = &e.commandIndex
 		case "obfuscation":
@@ -121,8 +124,11 @@ func (e *wireEvent) split() error {
 		return err
 	}
 	kind, ok := rawjson.Text(e.kind)
-	if e.kind == nil && !rawjson.IsNull(e.failure) {
+	if e.kind == nil && !isNothing(e.failure) {
 		return providerError(e.failure)
+	}
+	if e.kind == nil {
+		return failureIn(e.data, "an event without a type")
 	}
 	if !ok || len(kind) > maxWord {
 		return errors.New("an event without a type")

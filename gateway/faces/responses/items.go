@@ -16,8 +16,9 @@ import (
 type item struct {
 	*row
 	// own is the part of the answer that the item is; of a message those of parts are.
-	own turns.Part
-	id  string // may be empty for calls
+	own   turns.Part
+	id    string // empty: the provider gives none
+	index int    // output_index of its events; -1: they have none
 	// raw is the whole item as it was received last, strict JSON; nil while a stream has not ended it.
 	raw      []byte
 	parts    []*textPart // of a message, in their order
@@ -35,15 +36,16 @@ type item struct {
 
 // itemCall is the call that an item is, of the client or one that the provider asks for.
 type itemCall struct {
-	id              string // call_id; of a request for approval, its id
-	name, namespace string // as the model wrote them; empty for types without a name
+	id              string // call_id; of a request for approval, its id; empty: it was not stated
+	name, namespace string // as the model wrote them; empty for types without a name, and while none was stated
 	serverLabel     string // of a request for approval
 	// payload is the arguments of a function_call or a request for approval, the input of a custom_tool_call, and the
 	// object action or operation of any other call. The computer's list of actions is the array itself.
-	payload []byte
-	async   bool // its result may come later than the next turn (RS-32)
-	program bool // a program at the provider makes the call (RS-32)
-	actions bool // the payload is the array of a computer_call with several actions
+	payload   []byte
+	elsewhere turns.Elsewhere
+	async     bool // its result may come later than the next turn (RS-32)
+	program   bool // a program at the provider makes the call (RS-32)
+	actions   bool // the payload is the array of a computer_call with several actions
 }
 
 // textPart is one part of a message.
@@ -78,7 +80,7 @@ const maxParts = 256
 // fields are the members of an item that this package reads, as they were written.
 type fields struct {
 	id, kind, status, callID, name, namespace, serverLabel, phase, role []byte // string literals
-	arguments, input, parameters, action, actions, environment          []byte
+	arguments, input, action, actions, environment                      []byte
 	caller, async, content, summary                                     []byte
 }
 
@@ -109,8 +111,6 @@ func readFields(raw []byte) (fields, error) {
 			f.arguments = value
 		case "input":
 			f.input = value
-		case "parameters":
-			f.parameters = value
 		case "action":
 			f.action = value
 		case "actions":
@@ -186,9 +186,6 @@ func (r *reader) readItem(raw []byte, done bool) (*item, error) {
 			return nil, turns.UnknownType("an item", kind)
 		}
 	}
-	if it.id == "" && it.Kind != turns.Unknown {
-		return nil, fmt.Errorf("an item of the type %s without an id", kind)
-	}
 	return it, nil
 }
 
@@ -200,9 +197,6 @@ func (it *item) readMessage(f *fields) error {
 	}
 	if it.phase, ok = optional(f.phase); !ok || !ascii.IsPlainID(it.phase) && it.phase != "" {
 		return errors.New("a message whose phase is not a word")
-	}
-	if it.id == "" {
-		return errors.New("a message without an id")
 	}
 	if rawjson.IsNull(f.content) {
 		return nil
@@ -284,8 +278,8 @@ func (it *item) readCall(f *fields, done bool) error {
 	if it.Kind == turns.Ask {
 		c.id = it.id
 	}
-	if !ascii.IsPlainID(c.id) || c.id == "" {
-		return errors.New("a call without an id, or with one that is not plain")
+	if c.id != "" && !ascii.IsPlainID(c.id) || c.id == "" && it.Kind == turns.Ask {
+		return errors.New("a call with an id that is not plain, or a request for approval without one")
 	}
 	if !rawjson.IsNull(f.async) && string(f.async) != "false" {
 		if string(f.async) != "true" {
@@ -302,32 +296,47 @@ func (it *item) readCall(f *fields, done bool) error {
 			return errors.New("a call by an unknown caller")
 		}
 	}
-	it.own.Call = turns.CallPart{ID: c.id, Name: cmp.Or(it.tool, c.name), Group: cmp.Or(c.serverLabel, c.namespace)}
 	return it.readPayload(f, done)
+}
+
+// called is what a call is for, as far as it was stated.
+func (it *item) called() turns.CallPart {
+	c := &it.call
+	return turns.CallPart{ID: c.id, Name: cmp.Or(it.tool, c.name), Group: cmp.Or(c.serverLabel, c.namespace)}
 }
 
 // readPayload reads what a call asks for.
 func (it *item) readPayload(f *fields, done bool) error {
 	c := &it.call
-	named := it.Type == "function_call" || it.Type == "custom_tool_call" || it.Kind == turns.Ask
-	if named && rawjson.IsNull(f.name) || !named && c.name != "" { // an empty one is the name of no tool
-		return fmt.Errorf("a call of the type %s with a name, or without the one that it needs", it.Type)
+	switch { // where no place states a name, it is the empty one, which is that of no tool
+	case !it.hasTextPayload() && c.name != "":
+		return fmt.Errorf("a call of the type %s with a name", it.Type)
+	case it.hasTextPayload():
+		payload := "arguments"
+		if it.Type == "custom_tool_call" {
+			payload = "input"
+		}
+		_ = rawjson.Each(it.raw, func(name, value []byte) error { // it was checked before
+			if member := string(name); member != payload && member != "server_label" {
+				c.elsewhere.Note(name, value)
+			}
+			return nil
+		})
 	}
 	var object []byte
 	switch it.Type {
 	case "function_call":
 		if !rawjson.IsNull(f.arguments) && f.arguments[0] == '{' { // as some servers write them
 			c.payload = bytes.Clone(f.arguments)
-			return nil
+		} else if !rawjson.IsNull(f.arguments) { // absent: of a tool without parameters, or deltas bring them
+			if err := it.readText(f.arguments, done); err != nil {
+				return err
+			}
 		}
-		if done && (rawjson.IsNull(f.arguments) || string(f.arguments) == `""`) &&
-			(!rawjson.IsNull(f.input) || !rawjson.IsNull(f.parameters)) {
-			return errors.New("a call without arguments, which may stand in its member input or parameters")
+		if !done && turns.SaysNothing(c.payload) {
+			c.payload = nil // it holds the place of what is to come
 		}
-		if rawjson.IsNull(f.arguments) { // of a tool without parameters, or deltas bring them
-			return nil
-		}
-		return it.readText(f.arguments, done)
+		return nil
 	case "mcp_approval_request":
 		return it.readText(f.arguments, done)
 	case "custom_tool_call":
@@ -369,11 +378,18 @@ func (it *item) readText(value []byte, done bool) error {
 	return nil
 }
 
-// sameCall reports whether two places name the same call; their payloads are compared elsewhere.
+// sameCall reports whether two places name the same call, and takes over what the second alone says; their payloads are
+// compared elsewhere.
 func (it *item) sameCall(other *item) bool {
 	a, b := &it.call, &other.call
-	return it.row == other.row && a.id == b.id && a.name == b.name && a.namespace == b.namespace &&
-		a.serverLabel == b.serverLabel && a.async == b.async && a.program == b.program
+	if a.id == "" {
+		a.id = b.id
+	}
+	if a.name == "" && a.namespace == "" {
+		a.name, a.namespace = b.name, b.namespace
+	}
+	return it.row == other.row && (a.id == b.id || b.id == "") && a.serverLabel == b.serverLabel && a.async == b.async && a.program == b.program &&
+		(a.name == b.name && a.namespace == b.namespace || b.name == "" && b.namespace == "")
 }
 
 // judged are the arguments of a call as they are judged.

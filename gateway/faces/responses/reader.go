@@ -2,6 +2,7 @@ package responses
 
 import (
 	"bytes"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,14 +23,14 @@ type reader struct {
 
 	reply        turns.Reply
 	answer       turns.Answer
-	items        []*item // by output_index
+	items        []*item // in their order
+	unindexed    bool    // an event was about an item, and did not say which by an output_index
 	ids, callIDs map[string]bool
 	calls        int
 	deltas       []turns.Delta
 
 	event    wireEvent
 	template template
-	sequence int // the last one; -1: none
 	bytes    int
 	repeated int    // of them, those that state once more what was counted
 	head     []byte // the response as it began
@@ -42,7 +43,7 @@ type reader struct {
 }
 
 func newReader(rules *upstream.Rules) *reader {
-	r := &reader{rules: rules, sequence: -1}
+	r := &reader{rules: rules}
 	r.reply.Answers = []*turns.Answer{&r.answer}
 	return r
 }
@@ -70,7 +71,11 @@ func (r *reader) Whole(body []byte) error {
 	if start < 0 || len(bytes.TrimLeft(body[:start], " \t\r\n")) > 0 {
 		return errors.New("a reply that is not an object")
 	}
-	output, err := r.readResponse(body[start:])
+	if body = body[start:]; isNothing(rawjson.MemberOf(body, "error")) &&
+		rawjson.IsNull(rawjson.MemberOf(body, "output")) && rawjson.IsNull(rawjson.MemberOf(body, "status")) {
+		return failureIn(body, "an answer without an output")
+	}
+	output, err := r.readResponse(body)
 	if err != nil {
 		return err
 	}
@@ -97,11 +102,23 @@ func (r *reader) End() error {
 			a.Parts = append(a.Parts, &p.Part)
 		}
 		p := &it.own
+		if it.isCall() {
+			if it.call.id == "" { // the application and the model refer to it
+				it.call.id = "call_" + rand.Text()
+			}
+			p.Call = it.called()
+			it.writeCall()
+		}
 		if it.Kind == turns.Text {
 			if len(it.parts) == 0 {
 				a.Parts = append(a.Parts, p)
 			}
 			continue
+		}
+		if it.hasTextPayload() {
+			if err := it.call.elsewhere.Check(it.call.payload); err != nil {
+				return err
+			}
 		}
 		p.Raw, p.Cut = it.raw, !it.complete
 		switch it.Kind {
@@ -126,6 +143,9 @@ func (r *reader) End() error {
 		a.End = turns.Paused
 	default:
 		a.End = turns.Cut
+		if reason, _ := word(rawjson.MemberOf(r.reply.Head.Get(memberDetails), "reason")); reason == "content_filter" {
+			a.Withheld = "incomplete_details.reason " + reason
+		}
 	}
 	a.Partial = pending || a.Reason == "incomplete"
 	return nil
@@ -206,6 +226,9 @@ func (r *reader) read(name, data []byte) error {
 	if r.finished {
 		return errors.New("an event after the end of the reply")
 	}
+	if string(name) == "ping" {
+		return nil
+	}
 	e := &r.event
 	data = bytes.TrimLeft(data, " \t\r\n") // parts of a document begin with their first byte
 	if !r.template.match(e, data) {
@@ -217,14 +240,8 @@ func (r *reader) read(name, data []byte) error {
 	if len(name) > 0 && !bytes.Equal(name, e.kind) {
 		return errors.New("an event whose name is not its type")
 	}
-	if e.sequence >= 0 {
-		if e.sequence <= r.sequence {
-			return errors.New("a sequence_number that does not rise")
-		}
-		r.sequence = e.sequence
-	}
 	if string(e.kind) == "error" {
-		if rawjson.IsNull(e.failure) { // code and message stand in the event itself, whose type is not theirs
+		if isNothing(e.failure) { // code and message stand in the event itself, whose type is not theirs
 			stated := providerError(data)
 			stated.Failure.Type = ""
 			return stated
@@ -232,7 +249,7 @@ func (r *reader) read(name, data []byte) error {
 		return providerError(e.failure)
 	}
 	// Clients take a member error of any event for a failure (RS-49).
-	if !rawjson.IsNull(e.failure) {
+	if !isNothing(e.failure) {
 		return providerError(e.failure)
 	}
 	return r.dispatch()
@@ -244,7 +261,7 @@ func (r *reader) dispatch() error {
 	switch string(e.kind) {
 	case "response.created", "response.queued", "response.in_progress":
 		return r.begin()
-	case "keepalive":
+	case "keepalive", "ping":
 		return nil
 	}
 	if !r.begun {
@@ -256,26 +273,72 @@ func (r *reader) dispatch() error {
 	case "response.output_item.added":
 		return r.addItem()
 	}
-	if e.output < 0 {
-		return r.other(nil)
-	}
-	if e.output == len(r.items) && string(e.kind) == "response.output_item.done" { // some servers send items whole
+	ends := string(e.kind) == "response.output_item.done"
+	it, err := r.itemOf(ends)
+	switch {
+	case err != nil:
+		return err
+	case it == nil && ends: // some servers send items whole
 		if err := r.addItem(); err != nil {
 			return err
 		}
-	}
-	if e.output >= len(r.items) {
+		it = r.items[len(r.items)-1]
+	case it == nil && e.output >= 0:
 		return errors.New("an event about an item that was not added")
+	case it == nil:
+		return r.other(nil)
 	}
-	item := r.items[e.output]
-	if string(e.kind) == "response.output_item.done" {
-		return r.endItem(item)
+	if ends {
+		return r.endItem(it)
 	}
-	if item.done {
+	if it.done {
 		return errors.New("an event about an item that has ended")
 	}
-	return r.change(item)
+	return r.change(it)
 }
+
+// itemOf finds the item that an event is about: by its output_index; where it has none, by its item_id, or as the only
+// item that has not ended (RS-47). nil: none that was added. ends says that the event is the end of an item.
+func (r *reader) itemOf(ends bool) (found *item, err error) {
+	e := &r.event
+	if e.output >= 0 {
+		for i := len(r.items) - 1; i >= 0; i-- {
+			if r.items[i].index == e.output {
+				return r.items[i], nil
+			}
+		}
+		return nil, nil
+	}
+	id, _ := optional(e.itemID)
+	callID := id // some servers know calls by nothing else
+	if ends {
+		id, _ = optional(rawjson.MemberOf(e.item, "id"))
+		callID, _ = optional(rawjson.MemberOf(e.item, "call_id"))
+	}
+	var open []*item
+	for _, it := range r.items {
+		switch {
+		case id != "" && it.id == id, callID != "" && it.isCall() && it.call.id == callID:
+			if found != nil {
+				return nil, errManyItems
+			}
+			found = it
+		case !it.done:
+			open = append(open, it)
+		}
+	}
+	switch {
+	case found != nil, len(open) == 0, !ends && !isJudged(e.kind) && !eventOf(e.kind, "reasoning"):
+	case id == "" && len(open) > 1:
+		return nil, errManyItems
+	case id == "" || len(open) == 1 && open[0].id == "":
+		found = open[0]
+	}
+	r.unindexed = r.unindexed || found != nil
+	return found, nil
+}
+
+var errManyItems = errors.New("an event without an output_index, where it may be about several items")
 
 // begin reads an event before the first item.
 func (r *reader) begin() error {
@@ -308,20 +371,24 @@ func (r *reader) begin() error {
 // addItem reads output_item.added.
 func (r *reader) addItem() error {
 	e := &r.event
-	switch {
-	case e.output < 0:
-		return errors.New("an item without an output_index")
-	case e.output != len(r.items):
-		return errors.New("an output_index that is not the next one")
-	case e.item == nil || e.item[0] != '{':
+	if e.item == nil || e.item[0] != '{' {
 		return errors.New("the beginning of an item without the item")
+	}
+	if n := len(r.items); n > 0 {
+		switch last := r.items[n-1].index; {
+		case (e.output < 0) != (last < 0):
+			return errors.New("items with and without an output_index")
+		case e.output >= 0 && e.output <= last:
+			return errors.New("an output_index that does not rise")
+		}
 	}
 	raw := bytes.Clone(e.item)
 	item, err := r.readItem(raw, false)
 	if err != nil {
 		return err
 	}
-	item.raw, item.added = nil, raw
+	item.raw, item.added, item.index = nil, raw, e.output
+	r.unindexed = r.unindexed || e.output < 0
 	for _, part := range item.parts {
 		part.closed = len(part.Text) > 0
 	}
@@ -380,8 +447,15 @@ func (r *reader) settle(it, last *item) error {
 			it.phase = last.phase
 		}
 	case turns.Call, turns.Ask:
+		late := it.call.id == "" && last.call.id != ""
 		if err := it.settleCall(last); err != nil {
 			return err
+		}
+		if late {
+			if r.callIDs[it.call.id] {
+				return errSameCallID
+			}
+			r.callIDs[it.call.id] = true
 		}
 		if last.id != it.id && last.id != "" {
 			if r.ids[last.id] {
@@ -393,7 +467,6 @@ func (r *reader) settle(it, last *item) error {
 	if !it.done {
 		it.raw, it.done, it.complete = last.raw, true, last.complete
 	}
-	it.writeArguments()
 	return nil
 }
 
@@ -430,7 +503,7 @@ func (r *reader) finish() error {
 	}); err != nil {
 		return err
 	}
-	if listed > 0 && listed < streamed {
+	if listed < streamed && (listed > 0 || r.unindexed) {
 		return errors.New("items that the terminal event leaves out")
 	}
 	r.finished, r.last = true, raw
@@ -446,10 +519,13 @@ func (r *reader) finish() error {
 
 // AddsNothing reports whether an event behind the terminal one repeats its response, or only keeps
 // the connection alive.
-func (r *reader) AddsNothing(_, data []byte) bool {
+func (r *reader) AddsNothing(name, data []byte) bool {
 	var e wireEvent
-	if e.read(bytes.TrimLeft(data, " \t\r\n")) != nil {
+	switch {
+	case string(name) == "ping":
+		return true
+	case e.read(bytes.TrimLeft(data, " \t\r\n")) != nil:
 		return false
 	}
-	return string(e.kind) == "keepalive" || bytes.Equal(e.response, r.last)
+	return string(e.kind) == "keepalive" || string(e.kind) == "ping" || bytes.Equal(e.response, r.last)
 }

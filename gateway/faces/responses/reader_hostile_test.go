@@ -22,8 +22,6 @@ var hostile = map[string]func() []string{
 	"a call in the beginning":          replaced(0, `"output":[]`, `"output":[`+callItem+`]`),
 	"a call in in_progress":            replaced(1, `"output":[]`, `"output":[`+callItem+`]`),
 	"output of the beginning no list":  replaced(0, `"output":[]`, `"output":{}`),
-	"a response without an id":         replaced(0, `"id":"resp_1",`, ``),
-	"an id with spaces":                replaced(0, `resp_1`, `resp 1`),
 	"an object that is no response":    replaced(0, `"object":"response"`, `"object":"chat.completion"`),
 	"no end":                           deleted(29, 30),
 	"[DONE] instead of the end":        func() []string { return append(deleted(29, 30)(), "[DONE]") },
@@ -64,19 +62,29 @@ var hostile = map[string]func() []string{
 	"a hosted item in the end":          replaced(29, customItem+`]`, customItem+`,{"type":"web_search_call","id":"n_1"}]`),
 	"usage that is text":                replaced(29, `"usage":{`, `"usage":"{`),
 	// Indexes, numbers and names.
-	"an index that jumps":                  replaced(11, `"output_index":2`, `"output_index":3`),
-	"an index that stands":                 replaced(11, `"output_index":2`, `"output_index":1`),
-	"a negative index":                     replaced(11, `"output_index":2`, `"output_index":-2`),
-	"an index with a point":                replaced(11, `"output_index":2`, `"output_index":2.0`),
-	"an index that is text":                replaced(11, `"output_index":2`, `"output_index":"2"`),
-	"a huge index":                         replaced(11, `"output_index":2`, `"output_index":99999999999999999999`),
-	"no index (RS-47)":                     replaced(11, `"output_index":2,`, ``),
-	"no index at the end (RS-47)":          replaced(15, `"output_index":2,`, ``),
-	"no index of a delta":                  replaced(12, `"output_index":2,`, ``),
+	"an index that jumps":   replaced(11, `"output_index":2`, `"output_index":3`),
+	"an index that stands":  replaced(11, `"output_index":2`, `"output_index":1`),
+	"a negative index":      replaced(11, `"output_index":2`, `"output_index":-2`),
+	"an index with a point": replaced(11, `"output_index":2`, `"output_index":2.0`),
+	"an index that is text": replaced(11, `"output_index":2`, `"output_index":"2"`),
+	"a huge index":          replaced(11, `"output_index":2`, `"output_index":99999999999999999999`),
+	"no index (RS-47)":      replaced(11, `"output_index":2,`, ``),
+	"no index and no id of a delta": func() []string { // while two items are open
+		e := replaced(12, `"output_index":2,"item_id":"fc_1",`, ``)()
+		return renumbered(append(slices.Delete(e[:13:13], 10, 11), append([]string{base()[10]}, e[13:]...)...))
+	},
+	"no index, and an id of no item": replaced(12, `"output_index":2,"item_id":"fc_1"`, `"item_id":"fc_9"`),
+	"no index, and ids of two items": replaced(15, `"output_index":2,"item":{"id":"fc_1"`, `"item":{"id":"msg_1"`),
+	"no indexes, and a call that the end leaves out": func() []string {
+		return indexless(replaced(29, baseResponse, `{"id":"resp_1","status":"completed","output":[]}`)())
+	},
+	"no indexes, and a delta of another call": func() []string {
+		e := indexless(base())
+		e[16], e[26] = e[25], strings.Replace(e[26], `"item_id":"ctc_1"`, `"item_id":"fc_1"`, 1) // fc_1 has not ended
+		return slices.Concat(e[:15], e[16:17], e[26:27], e[15:16], e[29:])
+	},
 	"a delta of an item that is not there": replaced(12, `"output_index":2`, `"output_index":7`),
 	"a delta of another item":              replaced(12, `"output_index":2`, `"output_index":1`),
-	"a number that repeats":                replaced(12, `"sequence_number":12`, `"sequence_number":11`),
-	"a number that falls":                  replaced(12, `"sequence_number":12`, `"sequence_number":3`),
 	"a name that is not the type":          func() []string { return []string{"{}"} },
 	"no type":                              replaced(12, `"type":"response.function_call_arguments.delta",`, ``),
 	"a type that is no text":               replaced(12, `"type":"response.function_call_arguments.delta"`, `"type":7`),
@@ -102,17 +110,21 @@ var hostile = map[string]func() []string{
 	"two items with one id":                  replaced(11, `"id":"fc_1"`, `"id":"msg_1"`),
 	"two calls with one id":                  replaced(16, `"call_id":"call_2"`, `"call_id":"call_1"`),
 	"an id of a call that becomes another's": replaced(15, `"id":"fc_1"`, `"id":"msg_1"`),
-	"no call_id":                             replaced(11, `"call_id":"call_1",`, ``),
-	"an empty call_id":                       replaced(11, `"call_id":"call_1"`, `"call_id":""`),
-	"a call_id that changes":                 replaced(15, `"call_id":"call_1"`, `"call_id":"call_9"`),
-	"a call_id with a quote":                 replaced(11, `"call_id":"call_1"`, `"call_id":"call\"1"`),
-	"no name":                                replaced(11, `"name":"read",`, ``),
-	"a name that changes":                    replaced(15, `"name":"read"`, `"name":"write"`),
-	"a namespace that changes":               replaced(15, `"name":"read"`, `"name":"read","namespace":"x"`),
-	"a name of a shell call":                 replaced(16, `"call_id":"call_2"`, `"call_id":"call_2","name":"x"`),
-	"an async call":                          replaced(11, `"name":"read"`, `"name":"read","async":true`),
-	"a call by a program":                    replaced(11, `"name":"read"`, `"name":"read","caller":{"type":"program","caller_id":"p"}`),
-	"a call by nobody":                       replaced(11, `"name":"read"`, `"name":"read","caller":{}`),
+	"a call_id that comes late and is another's": func() []string {
+		e := replaced(11, `"call_id":"call_1",`, ``)()
+		e[15] = strings.Replace(e[15], `call_1`, `call_4`, 1)
+		e[29] = strings.Replace(e[29], `"output":[`+reasoningItem+`,`+messageItem+`,`+callItem+`,`+shellItem+`,`+patchItem+`,`+customItem+`]`, `"output":[]`, 1)
+		return e
+	},
+	"a call_id that changes":                  replaced(15, `"call_id":"call_1"`, `"call_id":"call_9"`),
+	"a call_id with a quote":                  replaced(11, `"call_id":"call_1"`, `"call_id":"call\"1"`),
+	"a name without the namespace at the end": replaced(15, `"name":"read"`, `"name":"","namespace":"x"`),
+	"a name that changes":                     replaced(15, `"name":"read"`, `"name":"write"`),
+	"a namespace that changes":                replaced(15, `"name":"read"`, `"name":"read","namespace":"x"`),
+	"a name of a shell call":                  replaced(16, `"call_id":"call_2"`, `"call_id":"call_2","name":"x"`),
+	"an async call":                           replaced(11, `"name":"read"`, `"name":"read","async":true`),
+	"a call by a program":                     replaced(11, `"name":"read"`, `"name":"read","caller":{"type":"program","caller_id":"p"}`),
+	"a call by nobody":                        replaced(11, `"name":"read"`, `"name":"read","caller":{}`),
 	// Places of a call.
 	"arguments that differ in .done":        replaced(14, `{\"a\":1}`, `{\"a\":2}`),
 	"arguments that differ in the item":     replaced(15, `{\"a\":1}`, `{\"a\":2}`),

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -100,16 +101,41 @@ func TestStream(t *testing.T) {
 		"calls in the terminal event alone":       func() []string { return slices.Delete(base(), 11, 29) },
 		"an item in the terminal event alone":     func() []string { return slices.Delete(base(), 25, 29) },
 		"a gap in the numbers (RS-45)":            without(29, `"sequence_number":29`, `"sequence_number":99`),
-		"an id that changes (RS-46)":              without(8, `"item_id":"msg_1"`, `"item_id":"other"`),
-		"an id of a message that changes":         without(10, `"id":"msg_1"`, `"id":"msg_9"`),
-		"an id of the response that changes":      without(1, `resp_1`, `resp_2`),
-		"no status in the terminal event":         without(29, `"status":"completed","error"`, `"error"`),
+		"a number that falls (RS-45)":             without(12, `"sequence_number":12`, `"sequence_number":3`),
+		"a number that is none (RS-45)":           without(12, `"sequence_number":12`, `"sequence_number":null`),
+		"no index at the end (RS-47)":             without(15, `"output_index":2,`, ``),
+		"no index of a delta (RS-47)":             without(12, `"output_index":2,`, ``),
+		"no index and no id of a delta (RS-47)":   without(12, `"output_index":2,"item_id":"fc_1",`, ``),
+		"no indexes (RS-47)":                      func() []string { return indexless(base()) },
+		"no content_index":                        without(6, `"content_index":0,`, ``),
+		"indexes with gaps (RS-63)": func() []string {
+			return strings.Split(regexp.MustCompile(`"output_index":(\d)`).ReplaceAllString(strings.Join(base(), "\n"), `"output_index":1${1}0`), "\n")
+		},
+		"an id that changes (RS-46)":         without(8, `"item_id":"msg_1"`, `"item_id":"other"`),
+		"an id of a message that changes":    without(10, `"id":"msg_1"`, `"id":"msg_9"`),
+		"an id of the response that changes": without(1, `resp_1`, `resp_2`),
+		"no status in the terminal event":    without(29, `"status":"completed","error"`, `"error"`),
 		"arguments in the first place": func() []string {
 			return slices.Delete(replaced(11, `"arguments":""`, `"arguments":"{\"a\":1}"`)(), 12, 14)
 		},
-		"no arguments in the first place":       without(11, `"arguments":""`, `"arguments":null`),
-		"none in the last":                      without(15, `"arguments":"{\"a\":1}"`, `"arguments":null`),
-		"an object in the last":                 without(15, `"arguments":"{\"a\":1}"`, `"arguments":{"a":1}`),
+		"no arguments in the first place": without(11, `"arguments":""`, `"arguments":null`),
+		"none in the last":                without(15, `"arguments":"{\"a\":1}"`, `"arguments":null`),
+		"an object in the last":           without(15, `"arguments":"{\"a\":1}"`, `"arguments":{"a":1}`),
+		"no id of the response":           without(0, `"id":"resp_1",`, ``),
+		"an id with spaces":               without(0, `resp_1`, `resp 1`),
+		"a call_id that comes late":       without(11, `"call_id":"call_1",`, ``),
+		"an empty call_id first":          without(11, `"call_id":"call_1"`, `"call_id":""`),
+		"no call_id at the end":           without(29, `"call_id":"call_1"`, `"call_id":null`),
+		"a name that comes late":          without(11, `"name":"read",`, ``),
+		"no name at the end":              without(29, `"name":"read"`, `"name":null`),
+		"an object in the first place":    without(11, `"arguments":""`, `"arguments":{}`),
+		"{} in the first place":           without(11, `"arguments":""`, `"arguments":"{}"`),
+		"a piece that is null": func() []string {
+			return renumbered(inserted(13, `{"type":"response.function_call_arguments.delta","output_index":2,"delta":null}`)())
+		},
+		"an empty error":                        without(29, `"error":null`, `"error":{}`),
+		"an empty error of an event":            without(12, `"delta"`, `"error":{},"delta"`),
+		"a ping":                                inserted(12, `{"type":"ping"}`),
 		"usage with floats":                     without(29, `"input_tokens":3,"output_tokens":4,"total_tokens":7`, `"input_tokens":3.0,"output_tokens":4,"total_tokens":null`),
 		"an answer that was asked to be padded": without(6, `"delta"`, `"obfuscation":"}{","delta"`),
 		"keepalive":                             inserted(12, `{"type":"keepalive","sequence_number":12}`),
@@ -160,6 +186,14 @@ func renumbered(events []string) []string {
 		}
 	}
 	return events
+}
+
+// indexless drops the indexes.
+func indexless(events []string) []string {
+	for i := range events {
+		events[i] = regexp.MustCompile(`"(output|content)_index":\d,`).ReplaceAllString(events[i], "")
+	}
+	return renumbered(events)
 }
 
 func TestHostileStreams(t *testing.T) {
@@ -215,6 +249,7 @@ func TestProviderErrors(t *testing.T) {
 		`{"type":"error","sequence_number":2,"error":{"type":"tokens","code":"rate_limit_exceeded","message":"wait"}}`,
 		`{"type":"error","code":"rate_limit_exceeded","message":"wait"}`,
 		`{"error":{"code":"rate_limit_exceeded","message":"wait"}}`,
+		`{"code":"rate_limit_exceeded","message":"wait"}`,
 		`  {"type":"error","code":"rate_limit_exceeded","message":"wait"}`,
 		`{"type":"response.failed","response":{"id":"resp_1","status":"failed","error":{"code":"rate_limit_exceeded","message":"wait"}}}`,
 	} {
@@ -224,10 +259,17 @@ func TestProviderErrors(t *testing.T) {
 			t.Errorf("%s: %v %+v", data, err, failed)
 		}
 	}
-	_, err := readWhole([]byte(`{"id":"resp_1","status":"failed","error":"no"}`), strict())
-	var failed *turns.ProviderError
-	if !errors.As(err, &failed) || failed.Failure.Message != "no" {
-		t.Errorf("%v", err)
+	for _, body := range []string{`{"id":"resp_1","status":"failed","error":"no"}`, `{"detail":"no"}`, `{"object":"error","message":"no","output":null}`, `{"id":"x","error":{},"reason":"no"}`} {
+		_, err := readWhole([]byte(body), strict())
+		var failed *turns.ProviderError
+		if !errors.As(err, &failed) || failed.Failure.Message != "no" {
+			t.Errorf("%s: %v", body, err)
+		}
+	}
+	for _, body := range []string{`{}`, `{"id":"resp_1"}`, `{"foo":"no"}`} {
+		if _, err := readWhole([]byte(body), strict()); err == nil {
+			t.Errorf("%s: read", body)
+		}
 	}
 }
 
@@ -249,12 +291,13 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestArguments: arguments that are an object are its bytes, and none are none, unless they seem to stand in another
-// member.
+// TestArguments: arguments that are an object are its bytes, and none are none, unless they may stand in another member.
 func TestArguments(t *testing.T) {
 	for members, want := range map[string]string{
-		`"arguments":{"a": 1}`: `{"a": 1}`, `"arguments":null`: ``, `"x":1`: ``, `"arguments":"","input":null`: ``, `"arguments":"{}","input":"x"`: `{}`,
-		`"arguments":[]`: `refused`, `"arguments":5`: `refused`, `"input":"{}"`: `refused`, `"arguments":"","parameters":{"a":1}`: `refused`, `"arguments":null,"input":{}`: `refused`,
+		`"arguments":{"a": 1}`: `{"a": 1}`, `"arguments":null`: ``, `"x":1`: ``, `"arguments":"","input":null`: ``, `"arguments":"{\"a\":1}","input":"x"`: `{"a":1}`, `"arguments":"{}","caller":{"type":"direct"},"parameters":{},"x":" ","y":7`: `{}`,
+		`"arguments":[]`: `refused`, `"arguments":5`: `refused`, `"input":"{}"`: ``, `"arguments":"","parameters":{"a":1}`: `refused`, `"arguments":null,"input":{"a":1}`: `refused`,
+		`"arguments":{},"input":{"a":1}`: `refused`, `"arguments":"{}","parameters":"{\"a\":1}"`: `refused`, `"arguments":"  ","parameters":{"a":1}`: `refused`,
+		`"args":{"a":1}`: `refused`, `"params":["a"]`: `refused`, `"function":{"arguments":"{\"a\":1}"}`: `refused`, `"arguments":"{}","action":{"a":1}`: `refused`,
 	} {
 		r, err := readWhole([]byte(`{"id":"resp_1","status":"completed","output":[{"type":"function_call","call_id":"c","name":"f",`+members+`}]}`), strict())
 		found := "refused"
@@ -306,6 +349,10 @@ func TestPassOther(t *testing.T) {
 		want := `data: {"sequence_number":7,"type":"response.reasoning_summary_text.delta","output_index":5,"item_id":"rs_1","summary_index":0,"delta":"a"}`
 		if got := string(w.Delta(nil, &deltas[0], nil)); !strings.Contains(got, want+"\n") {
 			t.Errorf("behind %q: %s; expected %s", space, got, want)
+		}
+		bare := turns.Delta{Is: turns.Mark, Part: deltas[0].Part, Name: "x", Raw: []byte(`{"type":"x","item_id":"rs_1"}`)}
+		if got := string(w.Delta(nil, &bare, nil)); !strings.Contains(got, `"item_id":"rs_1","output_index":5}`) {
+			t.Errorf("without an output_index: %s", got)
 		}
 	}
 }

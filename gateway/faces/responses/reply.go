@@ -2,7 +2,7 @@ package responses
 
 import (
 	"bytes"
-	"cmp"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"math"
@@ -12,6 +12,7 @@ import (
 	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/internal/rawjson"
 	"github.com/callgate/callgate/ratelimit/budget"
+	"github.com/callgate/callgate/upstream"
 )
 
 // Bounds of a reply.
@@ -50,15 +51,16 @@ func (r *reader) readResponse(raw []byte) (output []byte, err error) {
 	}); err != nil {
 		return nil, err
 	}
-	if !rawjson.IsNull(failure) { // some providers send nothing else
+	if !isNothing(failure) { // some providers send nothing else
 		return nil, providerError(failure)
 	}
-	name, ok := word(id)
-	if !ok || !ascii.IsPlainID(name) {
-		return nil, errors.New("a response without a plain id")
+	if r.reply.ID == "" { // one provider makes up another for each event (RS-46)
+		if r.reply.ID, _ = word(id); !ascii.IsPlainID(r.reply.ID) {
+			r.reply.ID = "resp_" + rand.Text()
+		}
 	}
-	r.reply.ID = cmp.Or(r.reply.ID, name) // one provider makes up another for each event (RS-46)
-	if kind, ok := optional(object); !ok || kind != "" && kind != "response" {
+	kind, ok := optional(object)
+	if !ok || kind != "" && kind != "response" {
 		return nil, errors.New("an object that is not a response")
 	}
 	if model != nil {
@@ -144,6 +146,14 @@ func providerError(raw []byte) *turns.ProviderError {
 	return e
 }
 
+// failureIn is the error of a document that is no response and no event: some servers send why they failed in place of one.
+func failureIn(document []byte, fault string) error {
+	if failure := upstream.ReadFailure(document); failure.Message != "" {
+		return &turns.ProviderError{Failure: failure}
+	}
+	return errors.New(fault)
+}
+
 // cut bounds a text of the provider.
 func cut(text []byte) string {
 	const most = 4 << 10
@@ -175,6 +185,8 @@ func (r *reader) readOutput(output []byte, take func(at int, it *item) error) er
 	})
 }
 
+var errSameCallID = errors.New("two calls with one id")
+
 // add adds an item whose ids are its own.
 func (r *reader) add(it *item) error {
 	if r.ids == nil {
@@ -188,12 +200,12 @@ func (r *reader) add(it *item) error {
 		return fmt.Errorf("a reply of more than %d items or %d calls", maxOutput, maxCalls)
 	case it.id != "" && r.ids[it.id] && it.Kind != turns.Thought: // which one provider's share (R)
 		return errors.New("two items with one id")
-	case it.isCall() && r.callIDs[it.call.id]:
-		return errors.New("two calls with one id")
+	case it.isCall() && it.call.id != "" && r.callIDs[it.call.id]:
+		return errSameCallID
 	}
 	r.ids[it.id] = true
-	it.writeArguments()
 	if it.isCall() {
+		it.own.Call = it.called()
 		r.callIDs[it.call.id] = true
 	}
 	r.items = append(r.items, it)

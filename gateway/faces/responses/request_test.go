@@ -35,6 +35,7 @@ func TestRequests(t *testing.T) {
 		"a member that nobody knows":     {`"plugins":[]`, "plugins", func(r *upstream.Rules) { r.RequestMembers = []string{"plugins"} }, `"plugins":[]`},
 		"context_management":             {`"context_management":[{"type":"compaction"}]`, "context_management", nil, ""},
 		"a conversation":                 {`"conversation":"conv_1"`, "conversation", nil, ""},
+		"no earlier response":            {`"previous_response_id":""`, "", nil, ""},
 		"an earlier response":            {`"previous_response_id":"resp_0"`, "previous_response_id", nil, ""},
 		"background":                     {`"background":true`, "background", func(r *upstream.Rules) { r.Responses.Background = true }, `"background":true`},
 		"no background":                  {`"background":false`, "", nil, `"background":false`},

@@ -2,6 +2,7 @@ package responses
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"slices"
 	"strconv"
@@ -165,6 +166,7 @@ func (w *writer) Whole(r *turns.Reply, shown [][]turns.Shown, usage []byte) []by
 		case *textPart:
 			if of.of != message {
 				message = of.of
+				message.giveID()
 				output = append(output, message.encodeWhole())
 			}
 		case *item:
@@ -174,9 +176,8 @@ func (w *writer) Whole(r *turns.Reply, shown [][]turns.Shown, usage []byte) []by
 				output = append(output, encodeRequest(of, q))
 			case of.isCall():
 				output = append(output, of.encodeCall(shown[0][i].Arguments, "completed", false))
-			case of.Kind == turns.Text: // a message of nothing
-				output = append(output, of.encode(of.status(), true))
 			default:
+				of.giveID()
 				output = append(output, of.encodeWhole())
 			}
 		}
@@ -384,14 +385,19 @@ func (w *writer) begin(it *item) *sentItem {
 	if w.ids == nil {
 		w.ids = map[string]bool{}
 	}
-	if it.id == "" {
-		it.id = "item_" + it.call.id
-	}
+	it.giveID()
 	for w.ids[it.id] {
 		it.id += "_" + strconv.Itoa(state.index)
 	}
 	w.ids[it.id] = true
 	return state
+}
+
+// giveID gives an item an id where the provider has not: clients tell items apart by it.
+func (it *item) giveID() {
+	if it.id == "" {
+		it.id = "item_" + cmp.Or(it.call.id, rand.Text())
+	}
 }
 
 // writeItem writes an event with an item.
@@ -521,8 +527,8 @@ func (w *writer) closePart(p *textPart) {
 	*state = sentItem{index: state.index, added: true, part: state.part + 1, place: state.place[:0]}
 }
 
-// passOther passes on an event of an item that was begun, or of none: with other numbers and without its obfuscation. Numbers
-// and an id that it does not have are not added, but the sequence_number is.
+// passOther passes on an event of an item that was begun, or of none: with other numbers and without its obfuscation. An id that
+// it does not have is not added.
 func (w *writer) passOther(it *item, d *turns.Delta) {
 	if it != nil && !it.sent.added {
 		return // it is shown once it has ended
@@ -535,15 +541,16 @@ func (w *writer) passOther(it *item, d *turns.Delta) {
 	}
 	w.buffer = append(append(append(w.buffer, "event: "...), d.Name...), "\ndata: "...)
 	b := strconv.AppendInt(append(w.scratch[:0], `{"sequence_number":`...), int64(w.sequence), 10)
+	indexed := it == nil
 	_ = rawjson.Each(d.Raw, func(name, value []byte) error { // it was checked before
 		switch string(name) {
-		case "sequence_number", "obfuscation":
+		case "sequence_number", "obfuscation", "error": // which says nothing
 			return nil
 		}
 		b = append(rawjson.AppendQuote(append(b, ','), name), ':')
 		switch {
 		case string(name) == "output_index" && it != nil:
-			b = strconv.AppendInt(b, int64(it.sent.index), 10)
+			b, indexed = strconv.AppendInt(b, int64(it.sent.index), 10), true
 		case string(name) == "item_id" && it != nil:
 			b = rawjson.AppendQuote(b, it.id)
 		default:
@@ -551,6 +558,9 @@ func (w *writer) passOther(it *item, d *turns.Delta) {
 		}
 		return nil
 	})
+	if !indexed {
+		b = strconv.AppendInt(append(b, `,"output_index":`...), int64(it.sent.index), 10)
+	}
 	w.scratch = append(b, '}')
 	w.buffer = append(append(w.buffer, rawjson.OneLine(w.scratch)...), "\n\n"...)
 	w.sequence++
@@ -735,23 +745,29 @@ func encodeRequest(it *item, q *calls.Question) []byte {
 	}.Bytes()
 }
 
-// writeArguments makes a function_call state its arguments as a text, as clients and the provider read
-// them: a server may have left them out, or written an object.
-func (it *item) writeArguments() {
-	if it.Type != "function_call" || it.raw == nil {
+// writeCall makes a call state its id, its name and its arguments, the last as a text, as clients and the provider read
+// them: a server may have left them out, or stated them in another place of the stream.
+func (it *item) writeCall() {
+	if it.raw == nil || it.Kind != turns.Call {
 		return
 	}
-	if stated, ok := rawjson.Text(rawjson.MemberOf(it.raw, "arguments")); ok && bytes.Equal(stated, it.call.payload) {
-		return
-	}
-	b := rawjson.AppendQuote([]byte(`{"arguments":`), it.call.payload)
-	_ = rawjson.Each(it.raw, func(name, value []byte) error { // it was checked before
-		if string(name) != "arguments" {
-			b = append(append(rawjson.AppendQuote(append(b, ','), name), ':'), value...)
+	o, _ := rawjson.Members(it.raw)
+	write := func(name string, text []byte) {
+		if stated, ok := rawjson.Text(o.Get(name)); !ok || !bytes.Equal(stated, text) {
+			o = o.Set(name, rawjson.Quote(text))
+			it.raw = o.Bytes()
 		}
-		return nil
-	})
-	it.raw = append(b, '}')
+	}
+	write("call_id", []byte(it.call.id))
+	if it.call.name != "" {
+		write("name", []byte(it.call.name))
+	}
+	if it.call.namespace != "" {
+		write("namespace", []byte(it.call.namespace))
+	}
+	if it.Type == "function_call" {
+		write("arguments", it.call.payload)
+	}
 }
 
 // reasoningMembers are the members of reasoning, which is passed on unjudged: others could be read
@@ -770,6 +786,7 @@ func (it *item) encodeAs(raw []byte) []byte {
 		raw = it.added
 	}
 	b := []byte{'{'}
+	known := it.id == ""
 	_ = rawjson.Each(raw, func(name, value []byte) error { // it was checked before
 		if it.Kind == turns.Thought && !reasoningMembers[string(name)] {
 			return nil
@@ -778,10 +795,13 @@ func (it *item) encodeAs(raw []byte) []byte {
 			b = append(b, ',')
 		}
 		if string(name) == "id" && it.id != "" {
-			value = rawjson.AppendQuote(nil, it.id)
+			value, known = rawjson.AppendQuote(nil, it.id), true
 		}
 		b = append(append(rawjson.AppendQuote(b, name), ':'), value...)
 		return nil
 	})
+	if !known {
+		b = rawjson.AppendQuote(append(b, `,"id":`...), it.id)
+	}
 	return append(b, '}')
 }
