@@ -35,7 +35,8 @@ type block struct {
 	turns.Part
 	row       *row
 	signature []byte
-	caller    string // the type of who has called; empty where none is stated
+	caller    string          // the type of who has called; empty where none is stated
+	elsewhere turns.Elsewhere // of a call
 	// While deltas arrive.
 	start      int // bytes of the text that came with the start
 	input      []byte
@@ -54,8 +55,6 @@ func readBlock(raw part, o *options) (*block, error) {
 		texts     [2][]byte // text and thinking
 		citations []byte
 		fold      string
-		// elsewhere is a member that seems to hold the input under another name.
-		elsewhere string
 	)
 	err := raw.members(func(name string, member part) (err error) {
 		value := member.checked
@@ -86,9 +85,6 @@ func readBlock(raw part, o *options) (*block, error) {
 			err = readOptionalName(&b.Call.Group, name, value)
 		default:
 			fold = cmp.Or(fold, misspelt(name, blockMembers))
-			if slices.Contains([]string{"arguments", "args", "parameters"}, name) && !isBlank(value) && !isEmptyObject(value) {
-				elsewhere = name
-			}
 		}
 		return err
 	})
@@ -104,13 +100,12 @@ func readBlock(raw part, o *options) (*block, error) {
 		b.row = &row{Row: turns.Row{Type: kind, Kind: turns.Unknown}}
 	}
 	b.Row = &b.row.Row
+	b.noteElsewhere(raw.checked, b.row.written...)
 	switch {
 	case b.Kind == turns.Unknown && isDisguised(kind):
 		return nil, errors.New("a content block whose type is a known one in another spelling")
 	case b.Kind == turns.Unknown && !o.unknown:
 		return nil, turns.UnknownType("a content block", kind)
-	case b.Kind == turns.Call && elsewhere != "" && (b.Call.Arguments == nil || isEmptyObject(b.Call.Arguments)):
-		return nil, fmt.Errorf("a tool_use whose input stands in the member %s", elsewhere)
 	}
 	switch b.Row {
 	case &rowText.Row:
@@ -128,6 +123,27 @@ func readBlock(raw part, o *options) (*block, error) {
 
 // calls reports whether a block is a call, of the client or at the provider.
 func (b *block) calls() bool { return b.Kind == turns.Call || b.row.called }
+
+// noteElsewhere notes of an object of a call the members but its own: a server may have written the input there.
+func (b *block) noteElsewhere(object []byte, own ...string) {
+	if b.Kind != turns.Call {
+		return
+	}
+	_ = rawjson.Each(object, func(name, value []byte) error {
+		if !slices.Contains(own, string(name)) {
+			b.elsewhere.Note(name, value)
+		}
+		return nil
+	})
+}
+
+// checkInput returns why a call that has ended is not taken.
+func (b *block) checkInput() error {
+	if b.Kind != turns.Call {
+		return nil
+	}
+	return b.elsewhere.Check(b.Call.Arguments)
+}
 
 // settle checks that a block has what its kind needs.
 func (b *block) settle(raw part) error {

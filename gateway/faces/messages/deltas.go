@@ -13,7 +13,7 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-func (r *reader) blockStart(e *event) error {
+func (r *reader) blockStart(e *event, data []byte) error {
 	switch {
 	case e.block.checked == nil:
 		return errors.New("a content_block_start without a block")
@@ -30,6 +30,7 @@ func (r *reader) blockStart(e *event) error {
 	if err != nil {
 		return err
 	}
+	b.noteElsewhere(data, "content_block")
 	r.open = b
 	r.size += len(b.Raw) + 256 // what a block takes besides its bytes
 	if b.calls() {
@@ -148,6 +149,8 @@ func (r *reader) blockDelta(e *event, data []byte) error {
 	if err != nil {
 		return err
 	}
+	r.open.noteElsewhere(d.raw, "partial_json")
+	r.open.noteElsewhere(data, "delta")
 	if err := r.addDelta(d); err != nil {
 		return err
 	}
@@ -293,11 +296,18 @@ func (r *reader) addDelta(d *delta) error {
 	return nil
 }
 
-func (r *reader) blockStop(index int) error {
+func (r *reader) blockStop(e *event, data []byte) error {
 	b := r.open
-	if b == nil || index != len(r.answer.Parts)-1 {
+	if b == nil || e.index != len(r.answer.Parts)-1 {
 		return errors.New("a content_block_stop that belongs to no open block")
 	}
+	b.noteElsewhere(data, "content_block")
+	b.noteElsewhere(e.block.checked, "toolset_name")
+	return r.endBlock(b)
+}
+
+// endBlock ends a block.
+func (r *reader) endBlock(b *block) error {
 	if err := b.close(); err != nil {
 		return err
 	}
@@ -334,6 +344,9 @@ func (b *block) close() error {
 			input = invalidInput(input)
 		}
 		changes = append(changes, member{"input", input})
+	}
+	if err := b.checkInput(); err != nil {
+		return err
 	}
 	changes = append(changes, b.compaction...)
 	if len(changes) > 0 {

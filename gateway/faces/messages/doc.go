@@ -52,5 +52,5 @@
 //   - both the start of a block and its deltas carry input (AM-44), or a block has two signatures (AM-49).
 //
 // A call may stand whole in message_start, in content_block_start or in deltas (AM-44); no delta with text means {}
-// (AM-43). A stream is complete once the reason has come and no block is open, with message_stop or without (AM-47).
+// (AM-43), unless another member may hold the input (turns.Elsewhere). A stream is complete once the reason has come and no block is open, with message_stop or without (AM-47).
 package messages

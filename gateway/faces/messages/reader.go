@@ -124,8 +124,11 @@ func (r *reader) message(message part) error {
 		case "content":
 			content = true
 			err = value.elements(func(block part) error {
-				_, err := r.add(block)
-				return err
+				b, err := r.add(block)
+				if err != nil {
+					return err
+				}
+				return b.checkInput()
 			})
 		case "stop_reason":
 			if !rawjson.IsNull(checked) {
@@ -224,11 +227,11 @@ func (r *reader) event(name, data []byte) error {
 	case "message_start":
 		return r.messageStart(e.message)
 	case "content_block_start":
-		return r.blockStart(e)
+		return r.blockStart(e, data)
 	case "content_block_delta":
 		return r.blockDelta(e, data)
 	case "content_block_stop":
-		return r.blockStop(e.index)
+		return r.blockStop(e, data)
 	case "message_delta":
 		return r.messageDelta(e)
 	case "message_stop":
@@ -402,7 +405,7 @@ func (r *reader) cutBlock() error {
 	if !r.reasoned || r.answer.Reason == reasonCalls {
 		return errors.New("a message_delta within a content block")
 	}
-	return r.blockStop(len(r.answer.Parts) - 1)
+	return r.endBlock(r.open)
 }
 
 // stopReason notes why the message stopped. null leaves the reason as it is.
