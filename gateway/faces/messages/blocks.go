@@ -38,6 +38,8 @@ type block struct {
 	caller    string          // the type of who has called; empty where none is stated
 	elsewhere turns.Elsewhere // of a call
 	// While deltas arrive.
+	index      int
+	open       bool
 	start      int // bytes of the text that came with the start
 	input      []byte
 	citations  [][]byte

@@ -17,8 +17,6 @@ func (r *reader) blockStart(e *event, data []byte) error {
 	switch {
 	case e.block.checked == nil:
 		return errors.New("a content_block_start without a block")
-	case r.open != nil:
-		return errors.New("a content block that opens within another")
 	case r.whole:
 		return errors.New("a content block after content in message_start")
 	case r.reasoned:
@@ -31,7 +29,8 @@ func (r *reader) blockStart(e *event, data []byte) error {
 		return err
 	}
 	b.noteElsewhere(data, "content_block")
-	r.open = b
+	b.open = true
+	r.open++
 	r.size += len(b.Raw) + 256 // what a block takes besides its bytes
 	if b.calls() {
 		b.hasInput = !isEmptyObject(b.Call.Arguments)
@@ -66,7 +65,8 @@ func (r *reader) add(raw part) (*block, error) {
 		r.answer.Fault = refusal.New(refusal.PermissionDenied,
 			"A program at the provider has called a tool, which is not allowed here. Call the tool itself.")
 	}
-	r.answer.Parts = append(r.answer.Parts, &b.Part)
+	b.index = len(r.blocks)
+	r.blocks, r.answer.Parts = append(r.blocks, b), append(r.answer.Parts, &b.Part)
 	return b, nil
 }
 
@@ -139,8 +139,9 @@ type delta struct {
 }
 
 func (r *reader) blockDelta(e *event, data []byte) error {
+	b := r.openAt(e.index)
 	switch {
-	case r.open == nil || e.index != len(r.answer.Parts)-1:
+	case b == nil:
 		return errors.New("a delta that belongs to no open block")
 	case e.delta == nil:
 		return errors.New("a content_block_delta without a delta")
@@ -149,14 +150,14 @@ func (r *reader) blockDelta(e *event, data []byte) error {
 	if err != nil {
 		return err
 	}
-	r.open.noteElsewhere(d.raw, "partial_json")
-	r.open.noteElsewhere(data, "delta")
-	if err := r.addDelta(d); err != nil {
+	b.noteElsewhere(d.raw, "partial_json")
+	b.noteElsewhere(data, "delta")
+	if err := r.addDelta(b, d); err != nil {
 		return err
 	}
 	if d.value != nil {
 		r.form.Learn(data, []sse.Place{{Start: e.deltaAt + literal.start, End: e.deltaAt + literal.end}})
-		r.formed.kind, r.formed.name = d.kind, d.name
+		r.formed.kind, r.formed.name, r.formedOf = d.kind, d.name, b
 	}
 	return nil
 }
@@ -242,9 +243,21 @@ func (d *delta) fits(b *block) bool {
 	return b.Kind == turns.Unknown
 }
 
-// addDelta adds a delta to the open block.
-func (r *reader) addDelta(d *delta) error {
-	b := r.open
+// openAt returns the open block with an index, or nil: servers open one before they stop the one before (AM-46).
+func (r *reader) openAt(index int) *block {
+	if index < 0 || index >= len(r.blocks) || !r.blocks[index].open {
+		return nil
+	}
+	return r.blocks[index]
+}
+
+// isBehindText reports whether a later block has text: all texts are judged as one, in the order of the blocks.
+func (r *reader) isBehindText(b *block) bool {
+	return slices.ContainsFunc(r.blocks[b.index+1:], func(later *block) bool { return later.Kind == turns.Text && len(later.Text) > 0 })
+}
+
+// addDelta adds a delta to an open block.
+func (r *reader) addDelta(b *block, d *delta) error {
 	switch {
 	case d.kind != noDelta:
 	case slices.ContainsFunc(deltaNames, func(known string) bool { return ascii.Folded(d.name) == ascii.Folded(known) }):
@@ -262,6 +275,9 @@ func (r *reader) addDelta(d *delta) error {
 	added := turns.Delta{Is: turns.Mark, Part: &b.Part, Raw: d.raw}
 	switch d.kind {
 	case textDelta, thinkingDelta:
+		if d.kind == textDelta && len(d.value) > 0 && r.isBehindText(b) {
+			return errors.New("a text that goes on behind a later one")
+		}
 		added.Is, added.From, added.Raw = turns.Grown, len(b.Text), nil
 		b.Text = append(b.Text, d.value...)
 	case inputDelta:
@@ -297,8 +313,8 @@ func (r *reader) addDelta(d *delta) error {
 }
 
 func (r *reader) blockStop(e *event, data []byte) error {
-	b := r.open
-	if b == nil || e.index != len(r.answer.Parts)-1 {
+	b := r.openAt(e.index)
+	if b == nil {
 		return errors.New("a content_block_stop that belongs to no open block")
 	}
 	b.noteElsewhere(data, "content_block")
@@ -311,7 +327,8 @@ func (r *reader) endBlock(b *block) error {
 	if err := b.close(); err != nil {
 		return err
 	}
-	r.open = nil
+	b.open = false
+	r.open--
 	r.form.Forget()
 	if b.Kind == turns.Summary {
 		r.begin(&b.Part)

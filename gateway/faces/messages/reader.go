@@ -28,7 +28,8 @@ type reader struct {
 	answer   turns.Answer
 	usage    usage
 	deltas   []turns.Delta
-	open     *block          // the last one, until it ends
+	blocks   []*block        // by their indexes
+	open     int             // how many of them have not ended
 	ids      map[string]bool // of calls
 	begun    bool            // the message
 	whole    bool            // the content stood in message_start
@@ -38,7 +39,8 @@ type reader struct {
 	size     int
 	form     sse.Template // of the last delta: those of one block differ in their text alone
 	formed   delta        // that delta
-	text     []byte       // of a delta of its form
+	formedOf *block
+	text     []byte // of a delta of its form
 }
 
 func newReader(o options) *reader {
@@ -62,7 +64,7 @@ func (r *reader) State() (held, size int, at turns.Progress) {
 }
 
 // isComplete reports whether nothing but message_stop may be missing: the reason has come, and no block is open.
-func (r *reader) isComplete() bool { return r.reasoned && r.open == nil && (r.ends > 0 || r.whole) }
+func (r *reader) isComplete() bool { return r.reasoned && r.open == 0 && (r.ends > 0 || r.whole) }
 
 // End is of turns.Reader.
 func (r *reader) End() error {
@@ -200,14 +202,12 @@ func (r *reader) Event(name, data []byte) ([]turns.Delta, error) {
 }
 
 func (r *reader) event(name, data []byte) error {
-	if r.open != nil && string(name) == "content_block_delta" {
-		if r.form.Match(data) {
-			var err error
-			if r.text, err = rawjson.AppendUnquote(r.text[:0], r.form.Values[0]); err != nil {
-				return err
-			}
-			return r.addDelta(&delta{kind: r.formed.kind, name: r.formed.name, value: r.text})
+	if string(name) == "content_block_delta" && r.form.Match(data) {
+		var err error
+		if r.text, err = rawjson.AppendUnquote(r.text[:0], r.form.Values[0]); err != nil {
+			return err
 		}
+		return r.addDelta(r.formedOf, &delta{kind: r.formed.kind, name: r.formed.name, value: r.text})
 	}
 	if string(data) == done && (r.stopped || r.isComplete()) {
 		r.stopped = true
@@ -384,8 +384,8 @@ func (r *reader) messageDelta(e *event) error {
 		}
 		return nil
 	})
-	if err == nil && r.open != nil {
-		err = r.cutBlock()
+	if err == nil && r.open > 0 {
+		err = r.cutBlocks()
 	}
 	if err != nil {
 		return err
@@ -399,13 +399,20 @@ func (r *reader) messageDelta(e *event) error {
 	return r.addUsage(e.usage)
 }
 
-// cutBlock ends a block that was left open because the reply was cut off. Where calls count,
+// cutBlocks ends the blocks that were left open because the reply was cut off. Where calls count,
 // each must have ended by itself.
-func (r *reader) cutBlock() error {
+func (r *reader) cutBlocks() error {
 	if !r.reasoned || r.answer.Reason == reasonCalls {
 		return errors.New("a message_delta within a content block")
 	}
-	return r.endBlock(r.open)
+	for _, b := range r.blocks {
+		if b.open {
+			if err := r.endBlock(b); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // stopReason notes why the message stopped. null leaves the reason as it is.
@@ -426,7 +433,7 @@ func (r *reader) stopReason(value []byte) error {
 
 func (r *reader) messageStop() error {
 	switch {
-	case r.open != nil:
+	case r.open > 0:
 		return errors.New("a message_stop within a content block")
 	case !r.reasoned:
 		return errors.New("a message_stop without a stop_reason")

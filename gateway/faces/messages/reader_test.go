@@ -46,6 +46,8 @@ func TestPlacesOfACall(t *testing.T) {
 		"with [DONE] as the end":             {[]string{lineStart, lineTool0, lineArgs0, lineStop0, lineToolUse, "data [DONE]"}, `{"q":1}`},
 		"beside another":                     {[]string{lineStart, strings.Replace(lineTool0, `"input":{}`, `"arguments":{"q":2}`, 1), lineArgs0, lineStop0, lineToolUse, lineStop}, `{"q":1}`},
 		"nowhere, with members of servers":   {[]string{lineStart, strings.Replace(lineTool0, `"input":{}`, `"input":{},"parameters":{},"args":"{}","text":"","index":1,"provider_specific_fields":{"thought_signature":"c2ln"},"cache_control":{"type":"ephemeral"}`, 1), lineStop0, lineToolUse, lineStop}, `{}`},
+		"within a text":                      {[]string{lineStart, lineText, lineTool1, lineHello, lineArgs1, lineStop1, lineHello, lineStop0, lineToolUse, lineStop}, `{"q":1}`},
+		"in deltas in turn with a text's":    {[]string{lineStart, lineText, lineHello, lineTool1, strings.Replace(lineArgs1, `{\"q\":1}`, `{\"q\"`, 1), lineHello, strings.Replace(lineArgs1, `{\"q\":1}`, `:1}`, 1), lineStop0, lineStop1, lineToolUse, lineStop}, `{"q":1}`},
 		"that is no JSON":                    {[]string{lineStart, lineTool0, strings.Replace(lineArgs0, `{\"q\":1}`, `{\"q\":`, 1), lineStop0, lineToolUse, lineStop}, `{"q":`},
 		"with a name twice":                  {[]string{lineStart, tool("0", "toolu_1", `{"q":1,"q":2}`), lineStop0, lineToolUse, lineStop}, `{"q":1,"q":2}`},
 		"too deep":                           {[]string{lineStart, tool("0", "toolu_1", `{"q":`+strings.Repeat("[", 300)+strings.Repeat("]", 300)+`}`), lineStop0, lineToolUse, lineStop}, `{"q":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`},
@@ -209,7 +211,10 @@ var hostile = map[string][]string{
 	"Type beside type in a block":                        {lineStart, strings.Replace(lineText, `"text":""`, `"text":"","TYPE":"tool_use"`, 1), lineStop0, lineToolUse, lineStop},
 	"a folded letter in a name":                          {lineStart, strings.Replace(lineText, `"text":""`, `"text":"","ſignature":"a"`, 1), lineStop0, lineToolUse, lineStop},
 	"one id in two blocks":                               {lineStart, lineTool0, lineArgs0, lineStop0, lineTool1, lineArgs1, lineStop1, lineToolUse, lineStop},
-	"a block within a block":                             {lineStart, lineText, lineTool1, lineArgs1, lineStop1, lineStop0, lineToolUse, lineStop},
+	"a second start at the index of an open block":       {lineStart, lineText, lineTool0, lineArgs0, lineStop0, lineToolUse, lineStop},
+	"a delta of a stopped block beside an open one":      {lineStart, lineText, lineTool1, lineStop0, lineHello, lineArgs1, lineStop1, lineToolUse, lineStop},
+	"a text that goes on behind a later one":             {lineStart, lineText, lineText1, strings.Replace(lineHello, `"index":0`, `"index":1`, 1), lineHello, lineStop0, lineStop1, lineEndTurn, lineStop},
+	"one of two open calls without a stop":               {lineStart, lineTool0, lineArgs0, strings.Replace(lineTool1, "toolu_1", "toolu_2", 1), lineArgs1, lineStop1, lineToolUse, lineStop},
 	"two stops of a block":                               {lineStart, lineTool0, lineArgs0, lineStop0, lineStop0, lineToolUse, lineStop},
 	"a stop of another block":                            {lineStart, lineTool0, lineArgs0, lineStop1, lineToolUse, lineStop},
 	"a stop without a block":                             {lineStart, lineStop0, lineToolUse, lineStop},
@@ -242,6 +247,7 @@ var hostile = map[string][]string{
 }
 
 const (
+	lineText1     = `content_block_start {"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}`
 	thinkingStart = `content_block_start {"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}`
 	signature     = `content_block_delta {"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"c2ln"}}`
 )
