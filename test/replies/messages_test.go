@@ -7,7 +7,7 @@ import (
 )
 
 // messagesWire is the API of Messages. Deviations: no_stop (message_stop is missing), stop_twice, no_input,
-// unsigned (thinking without a signature).
+// unsigned (thinking without a signature), bare (a message without id, type, role and model).
 type messagesWire struct{}
 
 func (messagesWire) path() string { return "/v1/messages" }
@@ -107,6 +107,9 @@ func (messagesWire) blocks(r *reply) (blocks []block) {
 }
 
 func messagesHead(r *reply) string {
+	if r.as["bare"] {
+		return `{"content":[`
+	}
 	return `{"id":"msg_1","type":"message","role":"assistant","model":` + r.model() + `,"content":[`
 }
 

@@ -24,7 +24,7 @@ func (r *reader) blockStart(e *event, data []byte) error {
 	case e.index != len(r.answer.Parts):
 		return errors.New("an index that is not the next one")
 	}
-	b, err := r.add(e.block)
+	b, err := r.add(e.block, false)
 	if err != nil {
 		return err
 	}
@@ -41,9 +41,9 @@ func (r *reader) blockStart(e *event, data []byte) error {
 	return nil
 }
 
-// add reads a block, and adds it to the answer.
-func (r *reader) add(raw part) (*block, error) {
-	b, err := readBlock(raw, &r.options)
+// add reads a block, whole or as it begins, and adds it to the answer.
+func (r *reader) add(raw part, whole bool) (*block, error) {
+	b, err := readBlock(raw, &r.options, whole)
 	if err != nil {
 		return nil, err
 	}
