@@ -79,8 +79,10 @@ func (r *reader) End() error {
 		a.End = turns.Done
 	case reasonCalls:
 		a.End = turns.Called
-	case "max_tokens", "model_context_window_exceeded", "refusal":
+	case "max_tokens", "model_context_window_exceeded":
 		a.End, a.Partial = turns.Cut, true
+	case "refusal": // AM-37
+		a.End, a.Partial, a.Withheld = turns.Cut, true, "the stop_reason refusal"
 	default:
 		a.End, a.Partial = turns.Paused, a.Reason == "pause_turn" || a.Reason == "compaction"
 	}
