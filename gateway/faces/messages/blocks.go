@@ -37,7 +37,7 @@ type block struct {
 	row       *row
 	signature []byte
 	caller    string          // the type of who has called; empty where none is stated
-	elsewhere turns.Elsewhere // of a call
+	elsewhere turns.Elsewhere // the input of a call
 	// While deltas arrive.
 	index      int
 	open       bool

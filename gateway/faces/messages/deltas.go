@@ -2,6 +2,7 @@ package messages
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,7 +14,7 @@ import (
 	"github.com/callgate/callgate/refusal"
 )
 
-func (r *reader) blockStart(e *event, data []byte) error {
+func (r *reader) blockStart(e *event) error {
 	switch {
 	case e.block.checked == nil:
 		return errors.New("a content_block_start without a block")
@@ -28,7 +29,7 @@ func (r *reader) blockStart(e *event, data []byte) error {
 	if err != nil {
 		return err
 	}
-	b.noteElsewhere(data, "content_block")
+	b.elsewhere = cmp.Or(b.elsewhere, e.elsewhere)
 	b.open = true
 	r.open++
 	r.size += len(b.Raw) + 256 // what a block takes besides its bytes
@@ -151,7 +152,7 @@ func (r *reader) blockDelta(e *event, data []byte) error {
 		return err
 	}
 	b.noteElsewhere(d.raw, "partial_json")
-	b.noteElsewhere(data, "delta")
+	b.elsewhere = cmp.Or(b.elsewhere, e.elsewhere)
 	if err := r.addDelta(b, d); err != nil {
 		return err
 	}
@@ -312,13 +313,13 @@ func (r *reader) addDelta(b *block, d *delta) error {
 	return nil
 }
 
-func (r *reader) blockStop(e *event, data []byte) error {
+func (r *reader) blockStop(e *event) error {
 	b := r.openAt(e.index)
 	if b == nil {
 		return errors.New("a content_block_stop that belongs to no open block")
 	}
-	b.noteElsewhere(data, "content_block")
-	b.noteElsewhere(e.block.checked, "toolset_name")
+	b.elsewhere = cmp.Or(b.elsewhere, e.elsewhere)
+	b.noteElsewhere(e.block.checked, "toolset_name") // some servers repeat the block
 	return r.endBlock(b)
 }
 

@@ -250,11 +250,11 @@ func (r *reader) event(name, data []byte) error {
 	case "message_start":
 		return r.messageStart(e.message)
 	case "content_block_start":
-		return r.blockStart(e, data)
+		return r.blockStart(e)
 	case "content_block_delta":
 		return r.blockDelta(e, data)
 	case "content_block_stop":
-		return r.blockStop(e, data)
+		return r.blockStop(e)
 	case "message_delta":
 		return r.messageDelta(e)
 	case "message_stop":
@@ -292,6 +292,7 @@ type event struct {
 	context   []byte // context_management
 	failed    bool
 	errorType string
+	elsewhere turns.Elsewhere
 }
 
 // pathsOfInputs are the events that can hold an input.
@@ -338,6 +339,7 @@ func (r *reader) readEvent(name, data []byte) (*event, error) {
 			if known := misspelt(string(name), eventMembers); known != "" {
 				err = fmt.Errorf("an event with another spelling of %s", known)
 			}
+			e.elsewhere.Note(name, value.checked)
 		}
 		return err
 	})
