@@ -7,7 +7,7 @@ import (
 )
 
 // messagesWire is the API of Messages. Deviations: no_stop (message_stop is missing), stop_twice, no_input,
-// unsigned (thinking without a signature).
+// unsigned (thinking without a signature), bare (a message without id, type, role and model).
 type messagesWire struct{}
 
 func (messagesWire) path() string { return "/v1/messages" }
@@ -107,6 +107,9 @@ func (messagesWire) blocks(r *reply) (blocks []block) {
 }
 
 func messagesHead(r *reply) string {
+	if r.as["bare"] {
+		return `{"content":[`
+	}
 	return `{"id":"msg_1","type":"message","role":"assistant","model":` + r.model() + `,"content":[`
 }
 
@@ -119,7 +122,7 @@ func (w messagesWire) whole(r *reply) string {
 }
 
 func (messagesWire) forms() []form {
-	return []form{{size: 1000}, {size: 7}, {size: 1}, {place: "start"}, {place: "message"}}
+	return []form{{size: 1000}, {size: 7}, {size: 1}, {place: "start"}, {place: "message"}, {size: 7, place: "open"}} // no block that deltas bring stops before all have begun
 }
 
 func (w messagesWire) events(r *reply, f form) (events []string) {
@@ -140,19 +143,31 @@ func (w messagesWire) events(r *reply, f form) (events []string) {
 		return events
 	}
 	event("message_start", `,"message":`+messagesHead(r)+`],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":10,"output_tokens":1`+r.inUsage()+`}}`)
-	for i, b := range w.blocks(r) {
+	stops := func(i int, b block) {
+		for _, delta := range strings.Split(b.last, "\n")[1:] {
+			event("content_block_delta", fmt.Sprintf(`,"index":%d,"delta":{%s}`, i, delta))
+		}
+		event("content_block_stop", fmt.Sprintf(`,"index":%d`, i))
+	}
+	blocks := w.blocks(r)
+	for i, b := range blocks {
 		if f.place == "start" {
+			b.last = ""
 			event("content_block_start", fmt.Sprintf(`,"index":%d,"content_block":%s`, i, b.whole))
 		} else {
 			event("content_block_start", fmt.Sprintf(`,"index":%d,"content_block":%s`, i, b.opening))
 			for _, piece := range pieces(b.text, f.size) {
 				event("content_block_delta", fmt.Sprintf(`,"index":%d,"delta":{%s%s}`, i, b.delta, quoted(piece)))
 			}
-			for _, delta := range strings.Split(b.last, "\n")[1:] {
-				event("content_block_delta", fmt.Sprintf(`,"index":%d,"delta":{%s}`, i, delta))
-			}
 		}
-		event("content_block_stop", fmt.Sprintf(`,"index":%d`, i))
+		if f.place != "open" || b.delta == "" {
+			stops(i, b)
+		}
+	}
+	for i, b := range blocks {
+		if f.place == "open" && b.delta != "" {
+			stops(i, b)
+		}
 	}
 	event("message_delta", `,"delta":{"stop_reason":`+w.reason(r)+`,"stop_sequence":null},"usage":{"output_tokens":5`+r.inUsage()+`}`)
 	stop()
@@ -188,30 +203,31 @@ func (messagesWire) read(body string, streamed bool) (a answer, err error) {
 			}
 		}
 	}
-	input := ""
-	var open *content
-	end := func(b *content) {
+	inputs, open := map[int]string{}, map[int]*content{}
+	end := func(i int) {
+		b := open[i]
 		switch b.Type {
 		case "tool_use":
 			if b.ID == "" {
 				err = fmt.Errorf("a call without an id")
 			}
-			if input == "" {
-				input = string(b.Input)
+			if inputs[i] == "" {
+				inputs[i] = string(b.Input)
 			}
-			a.calls = append(a.calls, b.Name+" "+input)
+			a.calls = append(a.calls, b.Name+" "+inputs[i])
 		case "text", "thinking":
 		default:
 			a.others = append(a.others, b.Type)
 		}
+		delete(open, i)
 	}
-	begin := func(b *content) {
+	begin := func(i int, b *content) {
 		a.text += b.Text
 		a.thought += b.Thinking
 		for _, c := range b.Citations {
 			a.cites = append(a.cites, c.Text)
 		}
-		input, open = "", b
+		open[i] = b
 	}
 	reasons := map[string]string{"tool_use": "called", "end_turn": "done", "max_tokens": "cut", "refusal": "filtered", "pause_turn": "paused"}
 	if !streamed {
@@ -220,8 +236,8 @@ func (messagesWire) read(body string, streamed bool) (a answer, err error) {
 			return a, err
 		}
 		for i := range d.Content {
-			begin(&d.Content[i])
-			end(open)
+			begin(i, &d.Content[i])
+			end(i)
 		}
 		a.end, a.code, a.done = known(d.Reason, reasons), d.Error.Details.Code, d.Type == "message"
 		return a, err
@@ -237,25 +253,30 @@ func (messagesWire) read(body string, streamed bool) (a answer, err error) {
 		}
 		switch d.Type {
 		case "content_block_start":
-			if open != nil || d.Index != blocks {
+			if d.Index != blocks {
 				return a, fmt.Errorf("a block out of order: %s", data)
 			}
 			blocks++
-			begin(&d.Block)
+			begin(d.Index, &d.Block)
 		case "content_block_delta":
+			if open[d.Index] == nil {
+				return a, fmt.Errorf("a delta of no open block: %s", data)
+			}
 			a.text += d.Delta.Text
 			a.thought += d.Delta.Thinking
-			input += d.Delta.Partial
+			inputs[d.Index] += d.Delta.Partial
 			if d.Delta.Citation != nil {
 				a.cites = append(a.cites, d.Delta.Citation.Text)
 			}
 		case "content_block_stop":
-			end(open)
-			open = nil
+			if open[d.Index] == nil {
+				return a, fmt.Errorf("a stop of no open block: %s", data)
+			}
+			end(d.Index)
 		case "message_delta":
 			a.end = known(d.Delta.Reason, reasons)
 		case "message_stop":
-			a.done = open == nil
+			a.done = len(open) == 0
 		case "error":
 			a.code = d.Error.Details.Code
 			if a.code == "" {

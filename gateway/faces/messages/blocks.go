@@ -3,6 +3,7 @@ package messages
 import (
 	"bytes"
 	"cmp"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -35,8 +36,11 @@ type block struct {
 	turns.Part
 	row       *row
 	signature []byte
-	caller    string // the type of who has called; empty where none is stated
+	caller    string          // the type of who has called; empty where none is stated
+	elsewhere turns.Elsewhere // the input of a call
 	// While deltas arrive.
+	index      int
+	open       bool
 	start      int // bytes of the text that came with the start
 	input      []byte
 	citations  [][]byte
@@ -46,16 +50,14 @@ type block struct {
 	resigned   bool     // in deltas
 }
 
-// readBlock reads a content block.
-func readBlock(raw part, o *options) (*block, error) {
+// readBlock reads a content block, whole or as it begins.
+func readBlock(raw part, o *options, whole bool) (*block, error) {
 	var (
 		b         = &block{}
 		kind      string
 		texts     [2][]byte // text and thinking
 		citations []byte
 		fold      string
-		// elsewhere is a member that seems to hold the input under another name.
-		elsewhere string
 	)
 	err := raw.members(func(name string, member part) (err error) {
 		value := member.checked
@@ -63,17 +65,17 @@ func readBlock(raw part, o *options) (*block, error) {
 		case "type":
 			err = readWord(&kind, "a type", value)
 		case "text":
-			err = readText(&texts[0], "text", value, false)
+			err = readText(&texts[0], "text", value, true)
 		case "citations":
 			if !rawjson.IsNull(value) {
 				citations, err = readCitations(value)
 			}
 		case "thinking":
-			err = readText(&texts[1], "thinking", value, false)
+			err = readText(&texts[1], "thinking", value, true)
 		case "signature":
 			err = readText(&b.signature, "a signature", value, true)
 		case "id":
-			err = readID(&b.Call.ID, value)
+			b.Call.ID, err = readCallID(value)
 		case "name":
 			err = readName(&b.Call.Name, "the name of a tool", value, maxName)
 		case "input":
@@ -86,9 +88,6 @@ func readBlock(raw part, o *options) (*block, error) {
 			err = readOptionalName(&b.Call.Group, name, value)
 		default:
 			fold = cmp.Or(fold, misspelt(name, blockMembers))
-			if slices.Contains([]string{"arguments", "args", "parameters"}, name) && !isBlank(value) && !isEmptyObject(value) {
-				elsewhere = name
-			}
 		}
 		return err
 	})
@@ -104,13 +103,12 @@ func readBlock(raw part, o *options) (*block, error) {
 		b.row = &row{Row: turns.Row{Type: kind, Kind: turns.Unknown}}
 	}
 	b.Row = &b.row.Row
+	b.noteElsewhere(raw.checked, b.row.written...)
 	switch {
 	case b.Kind == turns.Unknown && isDisguised(kind):
 		return nil, errors.New("a content block whose type is a known one in another spelling")
 	case b.Kind == turns.Unknown && !o.unknown:
 		return nil, turns.UnknownType("a content block", kind)
-	case b.Kind == turns.Call && elsewhere != "" && (b.Call.Arguments == nil || isEmptyObject(b.Call.Arguments)):
-		return nil, fmt.Errorf("a tool_use whose input stands in the member %s", elsewhere)
 	}
 	switch b.Row {
 	case &rowText.Row:
@@ -123,26 +121,57 @@ func readBlock(raw part, o *options) (*block, error) {
 	}
 	b.Text, b.signature = slices.Clip(b.Text), slices.Clip(b.signature) // they grow, and are parts of the document
 	b.start, b.signed, b.Sealed = len(b.Text), len(b.signature) > 0, len(b.signature) > 0
-	return b, b.settle(raw)
+	return b, b.settle(raw, whole)
 }
 
 // calls reports whether a block is a call, of the client or at the provider.
 func (b *block) calls() bool { return b.Kind == turns.Call || b.row.called }
 
-// settle checks that a block has what its kind needs.
-func (b *block) settle(raw part) error {
-	if b.Kind == turns.Text && b.Text == nil {
-		return errors.New("a text block without text")
+// noteElsewhere notes of an object of a call the members but its own: a server may have written the input there.
+func (b *block) noteElsewhere(object []byte, own ...string) {
+	if b.Kind != turns.Call {
+		return
 	}
-	if b.calls() {
-		noInput := b.Call.Arguments == nil
-		if b.Call.ID == "" || b.Call.Name == "" || noInput && b.Kind != turns.Call {
-			return fmt.Errorf("a %s without an id, a name or an input", b.Type)
+	_ = rawjson.Each(object, func(name, value []byte) error {
+		if !slices.Contains(own, string(name)) {
+			b.elsewhere.Note(name, value)
+		}
+		return nil
+	})
+}
+
+// checkInput returns why a call that has ended is not taken.
+func (b *block) checkInput() error {
+	if b.Kind != turns.Call {
+		return nil
+	}
+	return b.elsewhere.Check(b.Call.Arguments)
+}
+
+// settle checks that a block has what its kind needs.
+func (b *block) settle(raw part, whole bool) error {
+	var missing []member
+	switch noInput := b.Call.Arguments == nil; {
+	case b.Kind == turns.Text && b.Text == nil && whole:
+		return errors.New("a text block without text")
+	case b.Text == nil && (b.Kind == turns.Text || b.Row == &rowThinking.Row):
+		b.Text, missing = []byte{}, append(missing, member{b.Row.Text, []byte(`""`)})
+	case !b.calls():
+	case b.Call.Name == "" || b.Kind != turns.Call && (b.Call.ID == "" || noInput):
+		return fmt.Errorf("a %s without an id, a name or an input", b.Type)
+	default:
+		if b.Call.ID == "" { // the application and the model refer to it
+			b.Call.ID = "toolu_" + rand.Text()
+			missing = append(missing, member{"id", rawjson.Quote(b.Call.ID)})
 		}
 		if noInput {
 			b.Call.Arguments = []byte("{}")
-			raw.checked = with(raw.checked, member{"input", b.Call.Arguments})
-			raw.received = raw.checked
+			missing = append(missing, member{"input", b.Call.Arguments})
+		}
+	}
+	if missing != nil {
+		if raw.checked = with(raw.checked, missing...); rawjson.Valid(raw.received) {
+			raw.received = with(raw.received, missing...)
 		}
 	}
 	switch {
@@ -254,18 +283,13 @@ func misspelt(name string, names []string) string {
 	return ""
 }
 
-// readID reads an id, in plain characters: it is repeated in headers of logs and in results.
-func readID(into *string, value []byte) error {
-	s, ok := rawjson.Text(value)
-	if !ok || len(s) == 0 || len(s) > maxID || !isPlain(string(s)) {
-		return errors.New("an id that is not in plain characters")
+// readCallID reads the id of a call; null and "" are none. It is as long as the server likes: some keep a signature in it.
+func readCallID(value []byte) (string, error) {
+	id, ok := rawjson.String(value)
+	if !ok && !rawjson.IsNull(value) || id != "" && !ascii.IsPlainID(id) {
+		return "", errors.New("an id of a call that is not a string of plain characters")
 	}
-	*into = string(s)
-	return nil
-}
-
-func isPlain(id string) bool {
-	return strings.Trim(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.:/+=~@|#") == ""
+	return id, nil
 }
 
 func readOptionalName(into *string, name string, value []byte) error {

@@ -2,6 +2,7 @@ package messages
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,8 +18,6 @@ func (r *reader) blockStart(e *event) error {
 	switch {
 	case e.block.checked == nil:
 		return errors.New("a content_block_start without a block")
-	case r.open != nil:
-		return errors.New("a content block that opens within another")
 	case r.whole:
 		return errors.New("a content block after content in message_start")
 	case r.reasoned:
@@ -26,11 +25,13 @@ func (r *reader) blockStart(e *event) error {
 	case e.index != len(r.answer.Parts):
 		return errors.New("an index that is not the next one")
 	}
-	b, err := r.add(e.block)
+	b, err := r.add(e.block, false)
 	if err != nil {
 		return err
 	}
-	r.open = b
+	b.elsewhere = cmp.Or(b.elsewhere, e.elsewhere)
+	b.open = true
+	r.open++
 	r.size += len(b.Raw) + 256 // what a block takes besides its bytes
 	if b.calls() {
 		b.hasInput = !isEmptyObject(b.Call.Arguments)
@@ -41,9 +42,9 @@ func (r *reader) blockStart(e *event) error {
 	return nil
 }
 
-// add reads a block, and adds it to the answer.
-func (r *reader) add(raw part) (*block, error) {
-	b, err := readBlock(raw, &r.options)
+// add reads a block, whole or as it begins, and adds it to the answer.
+func (r *reader) add(raw part, whole bool) (*block, error) {
+	b, err := readBlock(raw, &r.options, whole)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +66,8 @@ func (r *reader) add(raw part) (*block, error) {
 		r.answer.Fault = refusal.New(refusal.PermissionDenied,
 			"A program at the provider has called a tool, which is not allowed here. Call the tool itself.")
 	}
-	r.answer.Parts = append(r.answer.Parts, &b.Part)
+	b.index = len(r.blocks)
+	r.blocks, r.answer.Parts = append(r.blocks, b), append(r.answer.Parts, &b.Part)
 	return b, nil
 }
 
@@ -138,8 +140,9 @@ type delta struct {
 }
 
 func (r *reader) blockDelta(e *event, data []byte) error {
+	b := r.openAt(e.index)
 	switch {
-	case r.open == nil || e.index != len(r.answer.Parts)-1:
+	case b == nil:
 		return errors.New("a delta that belongs to no open block")
 	case e.delta == nil:
 		return errors.New("a content_block_delta without a delta")
@@ -148,12 +151,14 @@ func (r *reader) blockDelta(e *event, data []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := r.addDelta(d); err != nil {
+	b.noteElsewhere(d.raw, "partial_json")
+	b.elsewhere = cmp.Or(b.elsewhere, e.elsewhere)
+	if err := r.addDelta(b, d); err != nil {
 		return err
 	}
 	if d.value != nil {
 		r.form.Learn(data, []sse.Place{{Start: e.deltaAt + literal.start, End: e.deltaAt + literal.end}})
-		r.formed.kind, r.formed.name = d.kind, d.name
+		r.formed.kind, r.formed.name, r.formedOf = d.kind, d.name, b
 	}
 	return nil
 }
@@ -239,9 +244,21 @@ func (d *delta) fits(b *block) bool {
 	return b.Kind == turns.Unknown
 }
 
-// addDelta adds a delta to the open block.
-func (r *reader) addDelta(d *delta) error {
-	b := r.open
+// openAt returns the open block with an index, or nil: servers open one before they stop the one before (AM-46).
+func (r *reader) openAt(index int) *block {
+	if index < 0 || index >= len(r.blocks) || !r.blocks[index].open {
+		return nil
+	}
+	return r.blocks[index]
+}
+
+// isBehindText reports whether a later block has text: all texts are judged as one, in the order of the blocks.
+func (r *reader) isBehindText(b *block) bool {
+	return slices.ContainsFunc(r.blocks[b.index+1:], func(later *block) bool { return later.Kind == turns.Text && len(later.Text) > 0 })
+}
+
+// addDelta adds a delta to an open block.
+func (r *reader) addDelta(b *block, d *delta) error {
 	switch {
 	case d.kind != noDelta:
 	case slices.ContainsFunc(deltaNames, func(known string) bool { return ascii.Folded(d.name) == ascii.Folded(known) }):
@@ -259,6 +276,9 @@ func (r *reader) addDelta(d *delta) error {
 	added := turns.Delta{Is: turns.Mark, Part: &b.Part, Raw: d.raw}
 	switch d.kind {
 	case textDelta, thinkingDelta:
+		if d.kind == textDelta && len(d.value) > 0 && r.isBehindText(b) {
+			return errors.New("a text that goes on behind a later one")
+		}
 		added.Is, added.From, added.Raw = turns.Grown, len(b.Text), nil
 		b.Text = append(b.Text, d.value...)
 	case inputDelta:
@@ -293,15 +313,23 @@ func (r *reader) addDelta(d *delta) error {
 	return nil
 }
 
-func (r *reader) blockStop(index int) error {
-	b := r.open
-	if b == nil || index != len(r.answer.Parts)-1 {
+func (r *reader) blockStop(e *event) error {
+	b := r.openAt(e.index)
+	if b == nil {
 		return errors.New("a content_block_stop that belongs to no open block")
 	}
+	b.elsewhere = cmp.Or(b.elsewhere, e.elsewhere)
+	b.noteElsewhere(e.block.checked, "toolset_name") // some servers repeat the block
+	return r.endBlock(b)
+}
+
+// endBlock ends a block.
+func (r *reader) endBlock(b *block) error {
 	if err := b.close(); err != nil {
 		return err
 	}
-	r.open = nil
+	b.open = false
+	r.open--
 	r.form.Forget()
 	if b.Kind == turns.Summary {
 		r.begin(&b.Part)
@@ -334,6 +362,9 @@ func (b *block) close() error {
 			input = invalidInput(input)
 		}
 		changes = append(changes, member{"input", input})
+	}
+	if err := b.checkInput(); err != nil {
+		return err
 	}
 	changes = append(changes, b.compaction...)
 	if len(changes) > 0 {

@@ -10,7 +10,7 @@ import (
 // Bounds of the parts of a reply.
 const (
 	maxDepth  = 256 // of any part
-	maxID     = 256
+	maxID     = 256 // of a message
 	maxName   = 256 // of a tool, a model
 	maxWord   = 64  // of types and reasons
 	maxBlocks = 4096
@@ -43,6 +43,14 @@ func readWord(into *string, name string, value []byte) error {
 	}
 	*into = string(s)
 	return nil
+}
+
+// readOptionalWord decodes a string that is one short word, or says nothing: null, and "".
+func readOptionalWord(name string, value []byte) (word string, err error) {
+	if !rawjson.IsNull(value) && string(value) != `""` {
+		err = readWord(&word, name, value)
+	}
+	return word, err
 }
 
 // readName decodes a string of 1 to most bytes.

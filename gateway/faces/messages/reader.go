@@ -2,6 +2,8 @@ package messages
 
 import (
 	"bytes"
+	"cmp"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,7 +30,8 @@ type reader struct {
 	answer   turns.Answer
 	usage    usage
 	deltas   []turns.Delta
-	open     *block          // the last one, until it ends
+	blocks   []*block        // by their indexes
+	open     int             // how many of them have not ended
 	ids      map[string]bool // of calls
 	begun    bool            // the message
 	whole    bool            // the content stood in message_start
@@ -38,7 +41,8 @@ type reader struct {
 	size     int
 	form     sse.Template // of the last delta: those of one block differ in their text alone
 	formed   delta        // that delta
-	text     []byte       // of a delta of its form
+	formedOf *block
+	text     []byte // of a delta of its form
 }
 
 func newReader(o options) *reader {
@@ -62,7 +66,7 @@ func (r *reader) State() (held, size int, at turns.Progress) {
 }
 
 // isComplete reports whether nothing but message_stop may be missing: the reason has come, and no block is open.
-func (r *reader) isComplete() bool { return r.reasoned && r.open == nil && (r.ends > 0 || r.whole) }
+func (r *reader) isComplete() bool { return r.reasoned && r.open == 0 && (r.ends > 0 || r.whole) }
 
 // End is of turns.Reader.
 func (r *reader) End() error {
@@ -75,8 +79,10 @@ func (r *reader) End() error {
 		a.End = turns.Done
 	case reasonCalls:
 		a.End = turns.Called
-	case "max_tokens", "model_context_window_exceeded", "refusal":
+	case "max_tokens", "model_context_window_exceeded":
 		a.End, a.Partial = turns.Cut, true
+	case "refusal": // AM-37
+		a.End, a.Partial, a.Withheld = turns.Cut, true, "the stop_reason refusal"
 	default:
 		a.End, a.Partial = turns.Paused, a.Reason == "pause_turn" || a.Reason == "compaction"
 	}
@@ -95,42 +101,48 @@ func (r *reader) Whole(body []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := r.message(message); err != nil {
+	if err := r.message(message, true); err != nil {
 		return err
 	}
 	if r.answer.Reason == "" {
-		return errors.New("a message without a stop_reason")
+		return saysWhy(message.checked, "a message without a stop_reason")
 	}
 	r.stopped = true
 	return r.End()
 }
 
-// message reads a message object, whose reason may still be null.
-func (r *reader) message(message part) error {
+// message reads a message object: a whole one, or the beginning of one.
+func (r *reader) message(message part, whole bool) error {
 	r.begun = true
 	var kind, role string
-	content := false
+	content, null := false, []byte("null") // for what the writer fills
 	err := message.members(func(name string, value part) (err error) {
 		checked := value.checked
 		switch name {
 		case "id":
-			err = readID(&r.reply.ID, checked)
+			if id, _ := rawjson.String(checked); len(id) <= maxID && ascii.IsPlainID(id) {
+				r.reply.ID = id
+			}
 		case "type":
-			err = readWord(&kind, "a type", checked)
+			kind, err = readOptionalWord("a type", checked)
 		case "role":
-			err = readWord(&role, "a role", checked)
+			role, err = readOptionalWord("a role", checked)
 		case "model":
-			err = readName(&r.reply.Model, "a model", checked, maxName)
+			r.reply.Model, _ = rawjson.String(checked)
 		case "content":
+			if rawjson.IsNull(checked) {
+				break
+			}
 			content = true
 			err = value.elements(func(block part) error {
-				_, err := r.add(block)
-				return err
+				b, err := r.add(block, true)
+				if err != nil {
+					return err
+				}
+				return b.checkInput()
 			})
 		case "stop_reason":
-			if !rawjson.IsNull(checked) {
-				err = readWord(&r.answer.Reason, "a stop_reason", checked)
-			}
+			r.answer.Reason, err = readOptionalWord("a stop_reason", checked)
 		case "usage":
 			err = r.addUsage(checked)
 		case "error": // in place of a message
@@ -143,7 +155,7 @@ func (r *reader) message(message part) error {
 			}
 		}
 		if name == "content" {
-			checked = nil // its blocks are the parts
+			checked = null // its blocks are the parts
 		}
 		if err == nil && isForwarded(name) {
 			r.reply.Head = append(r.reply.Head, rawjson.Field(name, checked))
@@ -152,18 +164,34 @@ func (r *reader) message(message part) error {
 	})
 	switch {
 	case err != nil:
-	case r.reply.ID == "" || r.reply.Model == "":
-		err = errors.New("a message without an id or a model")
-	case kind != "message" || role != "assistant":
-		err = errors.New("an object that is not a message of the assistant")
-	case !content:
-		err = errors.New("a message without content")
+		return err
+	case cmp.Or(kind, "message") != "message" || cmp.Or(role, "assistant") != "assistant":
+		return saysWhy(message.checked, "an object that is not a message of the assistant")
+	case whole && !content:
+		return saysWhy(message.checked, "a message without content")
 	}
-	if err == nil && r.usage.raw == nil {
-		r.usage.raw = r.usage.sums() // clients want one
+	if r.usage.raw == nil {
+		r.usage.raw = r.usage.sums()
 		r.reply.Usage = r.usage.taken()
 	}
-	return err
+	if r.reply.ID == "" {
+		r.reply.ID = "msg_" + rand.Text()
+	}
+	r.reply.Head = r.reply.Head.With(rawjson.Field("id", rawjson.Quote(r.reply.ID)), rawjson.Field("type", rawjson.Quote("message")),
+		rawjson.Field("role", rawjson.Quote("assistant")), rawjson.Field("model", null), rawjson.Field("content", null),
+		rawjson.Field("stop_reason", null), rawjson.Field("usage", null))
+	if r.reply.Head.Get("stop_sequence") == nil {
+		r.reply.Head = r.reply.Head.Set("stop_sequence", null)
+	}
+	return nil
+}
+
+// saysWhy is the error of a document that is no reply: what the provider says of it, or else what was found.
+func saysWhy(document []byte, found string) error {
+	if failure := upstream.ReadFailure(document); failure.Message != "" {
+		return &turns.ProviderError{Failure: failure}
+	}
+	return errors.New(found)
 }
 
 // isLast reports whether the data of an event is that of message_stop: nothing may follow it, so
@@ -197,14 +225,12 @@ func (r *reader) Event(name, data []byte) ([]turns.Delta, error) {
 }
 
 func (r *reader) event(name, data []byte) error {
-	if r.open != nil && string(name) == "content_block_delta" {
-		if r.form.Match(data) {
-			var err error
-			if r.text, err = rawjson.AppendUnquote(r.text[:0], r.form.Values[0]); err != nil {
-				return err
-			}
-			return r.addDelta(&delta{kind: r.formed.kind, name: r.formed.name, value: r.text})
+	if string(name) == "content_block_delta" && r.form.Match(data) {
+		var err error
+		if r.text, err = rawjson.AppendUnquote(r.text[:0], r.form.Values[0]); err != nil {
+			return err
 		}
+		return r.addDelta(r.formedOf, &delta{kind: r.formed.kind, name: r.formed.name, value: r.text})
 	}
 	if string(data) == done && (r.stopped || r.isComplete()) {
 		r.stopped = true
@@ -228,7 +254,7 @@ func (r *reader) event(name, data []byte) error {
 	case "content_block_delta":
 		return r.blockDelta(e, data)
 	case "content_block_stop":
-		return r.blockStop(e.index)
+		return r.blockStop(e)
 	case "message_delta":
 		return r.messageDelta(e)
 	case "message_stop":
@@ -266,6 +292,7 @@ type event struct {
 	context   []byte // context_management
 	failed    bool
 	errorType string
+	elsewhere turns.Elsewhere
 }
 
 // pathsOfInputs are the events that can hold an input.
@@ -312,6 +339,7 @@ func (r *reader) readEvent(name, data []byte) (*event, error) {
 			if known := misspelt(string(name), eventMembers); known != "" {
 				err = fmt.Errorf("an event with another spelling of %s", known)
 			}
+			e.elsewhere.Note(name, value.checked)
 		}
 		return err
 	})
@@ -320,8 +348,10 @@ func (r *reader) readEvent(name, data []byte) (*event, error) {
 	case e.kind == "" && e.failed: // in the form of another API
 		e.kind = "error"
 		return e, nil
+	case e.kind == "" && string(name) == "ping":
+		e.kind = "ping"
 	case e.kind == "":
-		err = errors.New("an event without a type")
+		err = saysWhy(data, "an event without a type")
 	case e.kind != string(name):
 		err = errors.New("an event whose name is not the type in its data")
 	}
@@ -353,7 +383,7 @@ func (r *reader) messageStart(message part) error {
 	case message.checked == nil:
 		return errors.New("a message_start without a message")
 	}
-	if err := r.message(message); err != nil {
+	if err := r.message(message, false); err != nil {
 		return err
 	}
 	r.whole, r.reasoned = len(r.answer.Parts) > 0, r.answer.Reason != ""
@@ -369,20 +399,20 @@ func (r *reader) messageDelta(e *event) error {
 	if r.ends++; r.ends > maxMessageDeltas {
 		return fmt.Errorf("more than %d events message_delta", maxMessageDeltas)
 	}
-	if e.delta == nil {
-		return errors.New("a message_delta without a delta")
+	var err error
+	if !rawjson.IsNull(e.delta) { // else it brings the usage alone
+		err = rawjson.Each(e.delta, func(name, value []byte) error {
+			switch name := string(name); {
+			case name == "stop_reason":
+				return r.stopReason(value)
+			case slices.Contains(ofDelta, name) && !rawjson.IsNull(value):
+				r.reply.Head = r.reply.Head.Set(name, bytes.Clone(value))
+			}
+			return nil
+		})
 	}
-	err := rawjson.Each(e.delta, func(name, value []byte) error {
-		switch name := string(name); {
-		case name == "stop_reason":
-			return r.stopReason(value)
-		case slices.Contains(ofDelta, name) && !rawjson.IsNull(value):
-			r.reply.Head = r.reply.Head.Set(name, bytes.Clone(value))
-		}
-		return nil
-	})
-	if err == nil && r.open != nil {
-		err = r.cutBlock()
+	if err == nil && r.open > 0 {
+		err = r.cutBlocks()
 	}
 	if err != nil {
 		return err
@@ -396,22 +426,26 @@ func (r *reader) messageDelta(e *event) error {
 	return r.addUsage(e.usage)
 }
 
-// cutBlock ends a block that was left open because the reply was cut off. Where calls count,
+// cutBlocks ends the blocks that were left open because the reply was cut off. Where calls count,
 // each must have ended by itself.
-func (r *reader) cutBlock() error {
+func (r *reader) cutBlocks() error {
 	if !r.reasoned || r.answer.Reason == reasonCalls {
 		return errors.New("a message_delta within a content block")
 	}
-	return r.blockStop(len(r.answer.Parts) - 1)
+	for _, b := range r.blocks {
+		if b.open {
+			if err := r.endBlock(b); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
-// stopReason notes why the message stopped. null leaves the reason as it is.
+// stopReason notes why the message stopped. One of nothing leaves the reason as it is.
 func (r *reader) stopReason(value []byte) error {
-	if rawjson.IsNull(value) {
-		return nil
-	}
-	var reason string
-	if err := readWord(&reason, "a stop_reason", value); err != nil {
+	reason, err := readOptionalWord("a stop_reason", value)
+	if err != nil || reason == "" {
 		return err
 	}
 	if r.reasoned && reason != r.answer.Reason {
@@ -423,7 +457,7 @@ func (r *reader) stopReason(value []byte) error {
 
 func (r *reader) messageStop() error {
 	switch {
-	case r.open != nil:
+	case r.open > 0:
 		return errors.New("a message_stop within a content block")
 	case !r.reasoned:
 		return errors.New("a message_stop without a stop_reason")

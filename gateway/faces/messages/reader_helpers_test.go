@@ -19,13 +19,14 @@ type reading struct {
 	shown  string // what came before the first call, as it would be sent
 	err    error
 	writer *writer
-	held   int // parts that were sent
+	held   int                 // parts that were sent
+	texts  map[*turns.Part]int // that have not ended of those, and how much of their texts was sent
 }
 
 // readStream reads a stream to its end.
 func readStream(from io.Reader, o options) reading {
 	r := newReader(o)
-	out := reading{writer: &writer{requested: "claude-x"}, held: -1}
+	out := reading{writer: &writer{requested: "claude-x"}, held: -1, texts: map[*turns.Part]int{}}
 	out.writer.Turn(r.Reply())
 	scanner := sse.Reader{Source: from, MaxBytes: 1 << 20, Last: func(data []byte) bool { return string(data) == done || isLast(data) }}
 	var shown []byte
@@ -52,6 +53,12 @@ func readStream(from io.Reader, o options) reading {
 			var text []byte
 			if d.Is == turns.Grown {
 				text = d.Part.Text[d.From:]
+			}
+			if out.texts[d.Part] = 0; d.Part != nil {
+				out.texts[d.Part] = len(d.Part.Text)
+			}
+			if d.Is == turns.Stop {
+				delete(out.texts, d.Part)
 			}
 			shown = out.writer.Delta(shown, d, text)
 		}
@@ -93,9 +100,17 @@ func shownOf(parts []*turns.Part) (shown []turns.Shown) {
 func (r reading) asSent(t testing.TB) string {
 	t.Helper()
 	w := *r.writer
+	w.open = slices.Clone(w.open)
 	b := []byte(r.shown)
 	if r.held >= 0 {
-		b = w.Rest(b, r.reply.Answers[0], shownOf(r.reply.Answers[0].Parts[r.held:]), true, true)
+		parts := r.reply.Answers[0].Parts
+		shown := shownOf(parts[r.held:])
+		for _, p := range slices.Backward(parts[:r.held]) {
+			if sent, open := r.texts[p]; open {
+				shown = append([]turns.Shown{{Part: p, Text: p.Text[sent:], Begun: true}}, shown...)
+			}
+		}
+		b = w.Rest(b, r.reply.Answers[0], shown, true, true)
 	}
 	return string(w.Close(b, r.reply.Usage.Raw))
 }

@@ -44,6 +44,10 @@ func TestPlacesOfACall(t *testing.T) {
 		"nowhere":                            {[]string{lineStart, strings.Replace(lineTool0, `,"input":{}`, "", 1), lineStop0, lineToolUse, lineStop}, `{}`},
 		"with no end":                        {[]string{lineStart, lineTool0, lineArgs0, lineStop0, lineToolUse}, `{"q":1}`},
 		"with [DONE] as the end":             {[]string{lineStart, lineTool0, lineArgs0, lineStop0, lineToolUse, "data [DONE]"}, `{"q":1}`},
+		"beside another":                     {[]string{lineStart, strings.Replace(lineTool0, `"input":{}`, `"arguments":{"q":2}`, 1), lineArgs0, lineStop0, lineToolUse, lineStop}, `{"q":1}`},
+		"nowhere, with members of servers":   {[]string{lineStart, strings.Replace(lineTool0, `"input":{}`, `"input":{},"parameters":{},"args":"{}","text":"","index":1,"provider_specific_fields":{"thought_signature":"c2ln"},"cache_control":{"type":"ephemeral"}`, 1), lineStop0, lineToolUse, lineStop}, `{}`},
+		"within a text":                      {[]string{lineStart, lineText, lineTool1, lineHello, lineArgs1, lineStop1, lineHello, lineStop0, lineToolUse, lineStop}, `{"q":1}`},
+		"in deltas in turn with a text's":    {[]string{lineStart, lineText, lineHello, lineTool1, strings.Replace(lineArgs1, `{\"q\":1}`, `{\"q\"`, 1), lineHello, strings.Replace(lineArgs1, `{\"q\":1}`, `:1}`, 1), lineStop0, lineStop1, lineToolUse, lineStop}, `{"q":1}`},
 		"that is no JSON":                    {[]string{lineStart, lineTool0, strings.Replace(lineArgs0, `{\"q\":1}`, `{\"q\":`, 1), lineStop0, lineToolUse, lineStop}, `{"q":`},
 		"with a name twice":                  {[]string{lineStart, tool("0", "toolu_1", `{"q":1,"q":2}`), lineStop0, lineToolUse, lineStop}, `{"q":1,"q":2}`},
 		"too deep":                           {[]string{lineStart, tool("0", "toolu_1", `{"q":`+strings.Repeat("[", 300)+strings.Repeat("]", 300)+`}`), lineStop0, lineToolUse, lineStop}, `{"q":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`},
@@ -89,10 +93,8 @@ func TestWholeInputs(t *testing.T) {
 		"two inputs":               strings.Replace(wholeCall, `"input"`, `"input":{},"input"`, 1),
 		"two names":                strings.Replace(wholeCall, `"name"`, `"name":"a","name"`, 1),
 		"input of another name":    strings.Replace(wholeCall, `"input":{"q":1}`, `"args":{"q":1}`, 1),
-		"no id":                    strings.Replace(wholeCall, `"id":"toolu_9",`, "", 1),
-		"an empty id":              strings.Replace(wholeCall, "toolu_9", "", 1),
+		"blank input beside it":    strings.Replace(wholeCall, `"input":{"q":1}`, `"input":" ","params":"{\"q\":1}"`, 1),
 		"an id with a space":       strings.Replace(wholeCall, "toolu_9", "a b", 1),
-		"a long id":                strings.Replace(wholeCall, "toolu_9", strings.Repeat("a", 300), 1),
 		"no name":                  strings.Replace(wholeCall, `"name":"search",`, "", 1),
 		"an empty name":            strings.Replace(wholeCall, "search", "", 1),
 		"a name that is a number":  strings.Replace(wholeCall, `"search"`, "7", 1),
@@ -118,8 +120,6 @@ func TestWholeInputs(t *testing.T) {
 	}
 	good := string(message(wholeCall))
 	for name, change := range map[string][2]string{
-		"no id":                       {`"id":"msg_1",`, ""},
-		"no model":                    {`"model":"claude-x",`, ""},
 		"another type":                {`"type":"message"`, `"type":"completion"`},
 		"another role":                {`"assistant"`, `"user"`},
 		"no content":                  {`"content":[` + wholeCall + `],`, ""},
@@ -188,18 +188,27 @@ var hostile = map[string][]string{
 	"the same input in both":                             {lineStart, tool("0", "toolu_1", `{"q":1}`), lineArgs0, lineStop0, lineToolUse, lineStop},
 	"a start with input under another name":              {lineStart, strings.Replace(lineTool0, `"input":{}`, `"input":{},"arguments":{"q":1}`, 1), lineStop0, lineToolUse, lineStop},
 	"a start with nothing but another name":              {lineStart, strings.Replace(lineTool0, `"input":{}`, `"parameters":{"q":1}`, 1), lineStop0, lineToolUse, lineStop},
+	"a start with input under a name of a server's own":  {lineStart, strings.Replace(lineTool0, `"input":{}`, `"input":{ },"tool_input":{"q":1}`, 1), lineStop0, lineToolUse, lineStop},
+	"one that is a text":                                 {lineStart, strings.Replace(lineTool0, `"input":{}`, `"Parameters":"{\"q\":1}"`, 1), strings.Replace(lineArgs0, `{\"q\":1}`, `{}`, 1), lineStop0, lineToolUse, lineStop},
+	"one of another type of block":                       {lineStart, strings.Replace(lineTool0, `"input":{}`, `"content":[{"q":1}]`, 1), lineStop0, lineToolUse, lineStop},
+	"input beside partial_json":                          {lineStart, lineTool0, strings.Replace(lineArgs0, `"partial_json":"{\"q\":1}"`, `"partial_json":"","input":{"q":1}`, 1), lineStop0, lineToolUse, lineStop},
+	"input beside a delta":                               {lineStart, lineTool0, strings.Replace(lineArgs0, `"partial_json":"{\"q\":1}"}`, `"partial_json":""},"arguments":{"q":1}`, 1), lineStop0, lineToolUse, lineStop},
+	"input beside a block":                               {lineStart, strings.Replace(lineTool0, `"index":0`, `"index":0,"input":{"q":1}`, 1), lineStop0, lineToolUse, lineStop},
+	"input in a block that stops":                        {lineStart, lineTool0, strings.Replace(lineStop0, `"index":0`, `"index":0,"content_block":{"type":"tool_use","input":{"q":1}}`, 1), lineToolUse, lineStop},
 	"no end within a block":                              {lineStart, lineTool0, lineArgs0},
 	"no end after a block":                               {lineStart, lineTool0, lineArgs0, lineStop0},
 	"no end after a reason in message_start":             {startOf("", `"end_turn"`)},
 	"[DONE] after a block":                               {lineStart, lineTool0, lineArgs0, lineStop0, "data [DONE]"},
-	"a start without an id":                              {lineStart, strings.Replace(lineTool0, `"id":"toolu_1",`, "", 1), lineArgs0, lineStop0, lineToolUse, lineStop},
 	"a start without a name":                             {lineStart, strings.Replace(lineTool0, `"name":"search",`, "", 1), lineArgs0, lineStop0, lineToolUse, lineStop},
 	"a start without a block":                            {lineStart, `content_block_start {"type":"content_block_start","index":0}`, lineStop0, lineToolUse, lineStop},
 	"a start of an unknown type":                         {lineStart, strings.Replace(lineTool0, `"tool_use"`, `"tool_use_v2"`, 1), lineStop0, lineToolUse, lineStop},
 	"Type beside type in a block":                        {lineStart, strings.Replace(lineText, `"text":""`, `"text":"","TYPE":"tool_use"`, 1), lineStop0, lineToolUse, lineStop},
 	"a folded letter in a name":                          {lineStart, strings.Replace(lineText, `"text":""`, `"text":"","ſignature":"a"`, 1), lineStop0, lineToolUse, lineStop},
 	"one id in two blocks":                               {lineStart, lineTool0, lineArgs0, lineStop0, lineTool1, lineArgs1, lineStop1, lineToolUse, lineStop},
-	"a block within a block":                             {lineStart, lineText, lineTool1, lineArgs1, lineStop1, lineStop0, lineToolUse, lineStop},
+	"a second start at the index of an open block":       {lineStart, lineText, lineTool0, lineArgs0, lineStop0, lineToolUse, lineStop},
+	"a delta of a stopped block beside an open one":      {lineStart, lineText, lineTool1, lineStop0, lineHello, lineArgs1, lineStop1, lineToolUse, lineStop},
+	"a text that goes on behind a later one":             {lineStart, lineText, lineText1, strings.Replace(lineHello, `"index":0`, `"index":1`, 1), lineHello, lineStop0, lineStop1, lineEndTurn, lineStop},
+	"one of two open calls without a stop":               {lineStart, lineTool0, lineArgs0, strings.Replace(lineTool1, "toolu_1", "toolu_2", 1), lineArgs1, lineStop1, lineToolUse, lineStop},
 	"two stops of a block":                               {lineStart, lineTool0, lineArgs0, lineStop0, lineStop0, lineToolUse, lineStop},
 	"a stop of another block":                            {lineStart, lineTool0, lineArgs0, lineStop1, lineToolUse, lineStop},
 	"a stop without a block":                             {lineStart, lineStop0, lineToolUse, lineStop},
@@ -209,7 +218,6 @@ var hostile = map[string][]string{
 	"a reason of null":                                   {lineStart, lineTool0, lineArgs0, lineStop0, strings.Replace(lineToolUse, `"tool_use"`, "null", 1), lineStop},
 	"two different reasons":                              {lineStart, lineTool0, lineArgs0, lineStop0, lineEndTurn, lineToolUse, lineStop},
 	"a reason twice in one event":                        {lineStart, lineTool0, lineStop0, strings.Replace(lineToolUse, `"stop_reason"`, `"stop_reason":"end_turn","stop_reason"`, 1), lineStop},
-	"a message_delta without a delta":                    {lineStart, lineTool0, lineStop0, `message_delta {"type":"message_delta","usage":{"output_tokens":9}}`, lineStop},
 	"a call after the reason":                            {lineStart, lineText, lineStop0, lineToolUse, lineTool1, lineArgs1, lineStop1, lineStop},
 	"a call after the end":                               {lineStart, lineText, lineStop0, lineEndTurn, lineStop, lineTool1, lineArgs1, lineStop1, lineToolUse, lineStop},
 	"two ends":                                           {lineStart, lineTool0, lineStop0, lineToolUse, lineStop, lineStop},
@@ -232,6 +240,7 @@ var hostile = map[string][]string{
 }
 
 const (
+	lineText1     = `content_block_start {"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}`
 	thinkingStart = `content_block_start {"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}`
 	signature     = `content_block_delta {"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"c2ln"}}`
 )
@@ -259,6 +268,77 @@ func TestHostileStreams(t *testing.T) {
 			if name != "bad JSON for a hosted call" { // which the face refuses at its start
 				t.Errorf("%s: a call was shown: %s", name, got.shown)
 			}
+		}
+	}
+}
+
+// TestHarmless: what decides nothing of a reply may be absent, blank or odd, and clients get what they want of it.
+func TestHarmless(t *testing.T) {
+	text := []string{lineStart, lineText, lineHello, lineStop0, lineEndTurn, lineStop}
+	call := []string{lineStart, lineTool0, lineArgs0, lineStop0, lineToolUse, lineStop}
+	for name, test := range map[string]struct {
+		lines     []string
+		old, made string
+	}{
+		"no id":                       {text, `"id":"msg_1",`, ``},
+		"an empty id":                 {text, `"id":"msg_1"`, `"id":""`},
+		"an id that is a number":      {text, `"id":"msg_1"`, `"id":1`},
+		"an id with a space":          {text, `"id":"msg_1"`, `"id":"a b"`},
+		"no model":                    {text, `,"model":"claude-x"`, ``},
+		"a model of null":             {text, `"model":"claude-x"`, `"model":null`},
+		"no type":                     {text, `"type":"message",`, ``},
+		"no role":                     {text, `"role":"assistant",`, ``},
+		"a role of null":              {text, `"role":"assistant"`, `"role":null`},
+		"no content":                  {text, `"content":[],`, ``},
+		"content of null":             {text, `"content":[]`, `"content":null`},
+		"nothing":                     {text, strings.TrimSuffix(strings.TrimPrefix(lineStart, `message_start {"type":"message_start","message":`), "}"), `{}`},
+		"a blank reason":              {text, `"stop_reason":null`, `"stop_reason":""`},
+		"text of null":                {text, `"text","text":""`, `"text","text":null`},
+		"no text":                     {text, `"text","text":""`, `"text"`},
+		"usage alone":                 {text, `"delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"output_tokens":9}}`, `"usage":{"output_tokens":9}}` + "\n" + lineEndTurn},
+		"a delta of null":             {text, `"delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"output_tokens":9}}`, `"delta":null}` + "\n" + lineEndTurn},
+		"a blank reason before it":    {text, `"delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"output_tokens":9}}`, `"delta":{"stop_reason":""}}` + "\n" + lineEndTurn},
+		"a ping of nothing":           {text, `"index":0,"content_block":{"type":"text","text":""}}`, `"index":0,"content_block":{"type":"text","text":""}}` + "\nping {}"},
+		"a call without an id":        {call, `"id":"toolu_1",`, ``},
+		"a call with a blank id":      {call, `"id":"toolu_1"`, `"id":""`},
+		"a call with an id of null":   {call, `"id":"toolu_1"`, `"id":null`},
+		"a call with a signature":     {call, `"id":"toolu_1"`, `"id":"toolu_1__thought__` + strings.Repeat("aB+/", 999) + `="`},
+		"a call without id and input": {call, `"id":"toolu_1","name":"search","input":{}`, `"name":"search"`},
+	} {
+		stream := strings.Join(test.lines, "\n")
+		odd := strings.Replace(stream, test.old, test.made, 1)
+		if odd == stream {
+			t.Fatalf("%s: nothing was changed", name)
+		}
+		got := readStream(streamOf(strings.Split(odd, "\n")...), options{})
+		if got.err != nil {
+			t.Errorf("%s: %v", name, got.err)
+			continue
+		}
+		parts, calls := got.reply.Answers[0].Parts, callsOf(got.reply)
+		if len(parts) != 1 || len(calls) == 0 && string(parts[0].Text) != "Hello" ||
+			len(calls) > 0 && (string(calls[0].Call.Arguments) != `{"q":1}` || !strings.HasPrefix(calls[0].Call.ID, "toolu_")) {
+			t.Errorf("%s: became %s", name, describe(got.reply))
+		}
+		all := string(whole(got.reply)) + got.asSent(t)
+		for _, want := range []string{`"id":"msg_`, `"type":"message"`, `"role":"assistant"`, `"model":"claude-x"`, `"content":[]`, `"content":[{"`, `"stop_reason":null`, `"stop_sequence":null`, `"usage":{`} {
+			if !strings.Contains(all, want) {
+				t.Errorf("%s: a client gets no %s: %s", name, want, all)
+			}
+		}
+		if again := readStream(strings.NewReader(got.asSent(t)), options{}); again.err != nil || again.reply.ID != got.reply.ID || len(calls) > 0 && callsOf(again.reply)[0].Call.ID != calls[0].Call.ID {
+			t.Errorf("%s: what a client is sent is another reply: %v", name, again.err)
+		}
+	}
+	whole := func(block string) []byte {
+		_, m, _ := strings.Cut(startOf(block, `"tool_use"`), `"message":`)
+		return []byte(strings.NewReplacer(`"id":"msg_1",`, "", `"model":"claude-x",`, "", `"type":"message","role":"assistant",`, "").Replace(strings.TrimSuffix(m, "}")))
+	}
+	for _, input := range []string{`{"q":1}`, `{"q":1,"q":2}`} { // the second is refused by the kernel
+		block := strings.NewReplacer(`"id":"toolu_9",`, "", `{"q":1}`, input).Replace(wholeCall)
+		r, err := readWhole(whole(block), options{})
+		if err != nil || string(callsOf(r)[0].Call.Arguments) != input || !strings.Contains(string(callsOf(r)[0].Raw), `"id":"toolu_`) {
+			t.Errorf("whole: %v, %s", err, describe(r))
 		}
 	}
 }
@@ -314,6 +394,18 @@ func TestErrors(t *testing.T) {
 				t.Errorf("%s, %s: %v", data, how, err)
 			}
 		}
+	}
+	for body, want := range map[string]string{
+		`{"detail":"insufficient balance"}`:                                           "insufficient balance",
+		`{"type":"message","role":"assistant","content":null,"message":"overloaded"}`: "overloaded",
+		`{"type":"failure","message":"overloaded","content":[]}`:                      "overloaded",
+	} {
+		if _, err := readWhole([]byte(body), options{}); !errors.As(err, &provider) || provider.Body != nil || provider.Failure.Message != want {
+			t.Errorf("%s: %v", body, err)
+		}
+	}
+	if got := readStream(strings.NewReader("data: {\"detail\":\"insufficient balance\"}\n\n"), options{}); !errors.As(got.err, &provider) || provider.Failure.Message != "insufficient balance" {
+		t.Errorf("a reason in a stream: %v", got.err)
 	}
 	if got := readStream(streamOf(lineStart, lineText), options{}); !errors.Is(got.err, turns.ErrIncomplete) {
 		t.Errorf("a stream that breaks off: %v", got.err)

@@ -17,12 +17,20 @@ type writer struct {
 	reply     *turns.Reply
 	started   bool            // message_start was sent
 	blocks    int             // that were sent: the next index
-	open      bool            // the last of them has not ended
+	open      []sent          // those that have not ended
+	earlier   int             // the first of them, of turns before
 	calls     map[string]bool // that went to the application, by their ids
 }
 
+// sent is a block that was sent, and has not ended.
+type sent struct {
+	part        *turns.Part
+	index       int
+	text, marks int // that were sent of it: bytes of its text, and other deltas
+}
+
 // Turn is of turns.Writer. The head of the stream is that of the first turn that shows something.
-func (w *writer) Turn(r *turns.Reply) { w.reply = r }
+func (w *writer) Turn(r *turns.Reply) { w.reply, w.earlier = r, len(w.open) }
 
 // begin sends message_start, once: the message without content.
 func (w *writer) begin(b []byte) []byte {
@@ -165,23 +173,36 @@ func deltaOfCompaction(block []byte) []byte {
 	return append(raw, '}')
 }
 
-// event writes an event of the open block.
-func (w *writer) event(b []byte, name string) []byte {
+// appendEvent writes an event of a block.
+func appendEvent(b []byte, name string, index int) []byte {
 	b = append(append(append(b, "event: "...), name...), "\ndata: {\"type\":\""...)
-	return strconv.AppendInt(append(append(b, name...), `","index":`...), int64(w.blocks-1), 10)
+	return strconv.AppendInt(append(append(b, name...), `","index":`...), int64(index), 10)
 }
 
-func (w *writer) startBlock(b, raw []byte) []byte {
-	b = w.begin(b)
+// sentOf returns the open block of a part, or nil.
+func (w *writer) sentOf(p *turns.Part) *sent {
+	for i := range w.open {
+		if w.open[i].part == p {
+			return &w.open[i]
+		}
+	}
+	return nil
+}
+
+func (w *writer) startBlock(b []byte, p *turns.Part, raw []byte) []byte {
+	for b = w.begin(b); w.earlier > 0; w.earlier-- {
+		b = w.stopBlock(b, &w.open[0])
+	}
+	w.open = append(w.open, sent{part: p, index: w.blocks})
+	b = append(appendEvent(b, "content_block_start", w.blocks), `,"content_block":`...)
 	w.blocks++
-	w.open = true
-	b = append(w.event(b, "content_block_start"), `,"content_block":`...)
 	return append(append(b, rawjson.OneLine(raw)...), "}\n\n"...)
 }
 
-func (w *writer) stopBlock(b []byte) []byte {
-	w.open = false
-	return append(w.event(b, "content_block_stop"), "}\n\n"...)
+func (w *writer) stopBlock(b []byte, o *sent) []byte {
+	index := o.index
+	w.open = slices.DeleteFunc(w.open, func(o sent) bool { return o.index == index })
+	return append(appendEvent(b, "content_block_stop", index), "}\n\n"...)
 }
 
 // Delta is of turns.Writer.
@@ -192,16 +213,23 @@ func (w *writer) Delta(b []byte, d *turns.Delta, text []byte) []byte {
 	case d.Is == turns.Ping: // some clients expect nothing but the start of the message
 		return b
 	case d.Is == turns.Start:
-		return w.startBlock(b, d.Raw)
+		return w.startBlock(b, d.Part, d.Raw)
 	case d.Is == turns.Stop:
-		return w.stopBlock(b)
+		return w.stopBlock(b, w.sentOf(d.Part))
 	case d.Part == nil:
 		return sse.AppendEvent(w.begin(b), d.Name, rawjson.OneLine(d.Raw))
 	}
-	b = append(w.event(b, "content_block_delta"), `,"delta":`...)
+	return w.sentOf(d.Part).delta(b, d, text)
+}
+
+// delta writes a delta of a block.
+func (o *sent) delta(b []byte, d *turns.Delta, text []byte) []byte {
+	b = append(appendEvent(b, "content_block_delta", o.index), `,"delta":`...)
 	if d.Is == turns.Mark {
+		o.marks++
 		return append(append(b, rawjson.OneLine(d.Raw)...), "}\n\n"...)
 	}
+	o.text += len(text)
 	kind := textDelta
 	if d.Part.Kind == turns.Thought {
 		kind = thinkingDelta
@@ -229,9 +257,12 @@ func (w *writer) shownRaw(p *turns.Shown) []byte {
 
 // Rest is of turns.Writer.
 func (w *writer) Rest(b []byte, _ *turns.Answer, shown []turns.Shown, _, _ bool) []byte {
-	if w.open {
-		b = w.stopBlock(b)
+	for _, o := range slices.Clone(w.open) {
+		if !slices.ContainsFunc(shown, func(s turns.Shown) bool { return s.Part == o.part }) {
+			b = w.stopBlock(b, &o)
+		}
 	}
+	w.earlier = 0
 	for i := range shown {
 		p := *shown[i].Part
 		p.Raw = w.shownRaw(&shown[i])
@@ -241,11 +272,22 @@ func (w *writer) Rest(b []byte, _ *turns.Answer, shown []turns.Shown, _, _ bool)
 		case turns.Call:
 			p.Call.Arguments = shown[i].Arguments
 		}
-		b = w.startBlock(b, start(&p))
-		for _, d := range brought(&p) {
-			b = w.Delta(b, &d, p.Text)
+		o := w.sentOf(shown[i].Part)
+		if o == nil {
+			b = w.startBlock(b, shown[i].Part, start(&p))
+			o = w.sentOf(shown[i].Part)
+		} else if p.Kind == turns.Thought {
+			p.Text = p.Text[o.text:]
 		}
-		b = w.stopBlock(b)
+		sentMarks := o.marks
+		for _, d := range brought(&p) {
+			if sentMarks > 0 && d.Is == turns.Mark {
+				sentMarks--
+				continue
+			}
+			b = o.delta(b, &d, p.Text)
+		}
+		b = w.stopBlock(b, o)
 	}
 	return b
 }
