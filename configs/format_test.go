@@ -136,6 +136,7 @@ func TestFormat(t *testing.T) {
 		"a policy": {"policy.csv",
 			"# p, subject, domain, tool, when, effect\np,a , x/y,web.*,,allow\n\n\np, role:long,*,  a.b , \"args.a == \"\"x\"\"\", deny\ng, a, role:long, x/y\n# end\n",
 			"# p, subject, domain, tool, when,            effect\np, a,         x/y, web.*, ,                  allow\n\np, role:long, *,   a.b,   \"args.a == \"\"x\"\"\", deny\ng, a, role:long, x/y\n# end\n"},
+		"a policy with line ends of Windows": {"policy.csv", "p,a ,*,*,,allow\r\n\r\n# x \r\n# end\r\n", "p, a, *, *, , allow\n\n# x\n# end\n"},
 	} {
 		out, err := Format(c.file, []byte(c.from))
 		if err != nil || string(out) != c.to {

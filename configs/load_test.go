@@ -54,9 +54,7 @@ func TestForms(t *testing.T) {
 	want := loads(t, configtest.Base(t))
 	crlf := map[string]string{}
 	for name, f := range configtest.Base(t) {
-		if name != "policy.csv" {
-			crlf[name] = strings.ReplaceAll(f.Data, "\n", "\r\n")
-		}
+		crlf[name] = strings.ReplaceAll(f.Data, "\n", "\r\n")
 	}
 	flow, err := json.Marshal(map[string]any{"workspaces": map[string]any{"acme": map[string]any{"projects": map[string]any{"alpha": map[string]any{
 		"agents": []string{"Analyst", "Intern"}, "roots": []string{"work/alpha"}, "hosts": []string{"example.com", "*.example.org"},
