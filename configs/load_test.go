@@ -181,6 +181,7 @@ func TestWarnings(t *testing.T) {
 		}, []string{`workspaces.yaml:1:66: no principal may act for the agent "Anelyst" (did you mean "Analyst"?)`}},
 		"limits for an unknown project":     {map[string]string{"limits.yaml": "projects:\n  acme/alpha: {rate: 1/s}\n  acme/beta: {rate: 2/s}\n# end\n"}, []string{`limits.yaml:3:3: limits for the project "acme/beta", which no workspace has`}},
 		"a default agent that is not there": {map[string]string{"callgate.yaml": strings.Replace(configtest.Base(t)["callgate.yaml"].Data, "{agent: Analyst", "{agent: Analist", 1)}, []string{`callgate.yaml:2:12: the default agent "Analist" is named by no project, so requests that name none are refused (did you mean "Analyst"?)`}},
+		"nothing but comments":              {map[string]string{"limits.yaml": "# caller: {rate: 50/s}\n# end\n"}, nil},
 		"tools that only requests bring": {map[string]string{
 			"callgate.yaml":  strings.Replace(configtest.Base(t)["callgate.yaml"].Data, "# end", "upstreams: upstreams.yaml\n# end", 1),
 			"upstreams.yaml": "upstreams: [{name: m, base_url: https://example.com/v1, models: [{id: a, tools: request}]}]\n# end\n",
@@ -237,7 +238,7 @@ func TestEmbeddedDefault(t *testing.T) {
 // TestExampleStatesTheDefaults holds callgate.yaml to its first lines: what it
 // states is what stands where nothing is stated, and it leaves no key out.
 func TestExampleStatesTheDefaults(t *testing.T) {
-	files := map[string]configtest.File{"callgate.yaml": {Data: "{}\n# end\n"}}
+	files := map[string]configtest.File{"callgate.yaml": {Data: "# data_dir: elsewhere\n# end\n"}}
 	for _, name := range []string{"policy.csv", "workspaces.yaml", "limits.yaml", "tools/demo.yaml"} {
 		data, err := os.ReadFile(name)
 		if err != nil {

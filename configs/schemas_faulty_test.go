@@ -19,7 +19,7 @@ var beyondSchemas = map[string][]string{
 		"json-trailing-comma", "json-trailing-comma-in-object", "main-auth-flag-shouted",
 		"main-output-max-bytes-exponent", "main-output-max-bytes-hexadecimal", "main-output-max-bytes-octal",
 		"main-output-max-bytes-underscore", "main-output-max-depth-fraction", "tests-arguments-octal",
-		"tests-name-hidden", "tests-no-end", "text-after-end-line", "text-byte-order-mark",
+		"tests-name-hidden", "tests-no-end", "tests-only-comments", "text-after-end-line", "text-byte-order-mark",
 		"text-carriage-return-alone", "text-cut-within-end-line", "text-empty-line-after-end",
 		"text-end-line-indented", "text-end-line-shouted", "text-line-separator", "text-next-line",
 		"text-no-end-line", "tool-schema-boolean-shouted", "tool-schema-empty-member", "tool-schema-hexadecimal",
