@@ -160,7 +160,7 @@ func TestApprovalsRefused(t *testing.T) {
 	}
 	gone := newAdminDouble(t)
 	gone.Close()
-	if code, _, stderr := command(t, nil, "approvals", "list", "--url", gone.URL); code != exitInternal || !strings.Contains(stderr, "the gateway does not answer") {
+	if code, _, stderr := command(t, nil, "approvals", "list", "--url", gone.URL); code != exitInternal || !strings.HasPrefix(stderr, "callgate: the gateway does not answer: ") {
 		t.Errorf("exit code %d: %q", code, stderr)
 	}
 }
