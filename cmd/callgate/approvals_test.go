@@ -97,7 +97,7 @@ func TestApprovalsUsage(t *testing.T) {
 	d := newAdminDouble(t)
 	for args, want := range map[string]string{
 		"approve call_A":                   "--digest is needed where standard input is no terminal",
-		"approve call_A --digest abc":      "digest",
+		"approve call_A --digest abc":      "expected 64 hexadecimal digits, as callgate approvals show prints them",
 		"approve":                          "accepts 1 arg",
 		"approve call_A call_B":            "accepts 1 arg",
 		"deny call_A":                      "--reason is empty",
