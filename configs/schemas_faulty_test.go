@@ -67,7 +67,7 @@ var beyondSchemas = map[string][]string{
 		"approvals-wait-long", "approvals-within-long", "jwt-audience-spaces", "jwt-clock-skew-too-long",
 		"jwt-issuer-http", "jwt-issuer-query", "jwt-issuer-user", "jwt-issuer-word", "jwt-jwks-url-fragment",
 		"jwt-jwks-url-http", "jwt-refresh-too-short", "jwt-startup-timeout-too-long", "limits-rate-too-large",
-		"main-audit-otlp-timeout-long", "main-listen-port-too-large", "project-host-ip-hexadecimal",
+		"main-audit-otlp-timeout-long", "main-data-dir-place", "main-listen-port-too-large", "project-host-ip-hexadecimal",
 		"project-host-ip-short", "redis-cluster-address-port-zero", "redis-sentinel-address-no-host",
 		"servers-env-no-place", "servers-timeout", "tool-name-too-long", "tool-run-address-prefix",
 		"servers-start-timeout-long", "tool-run-max-age", "tool-run-timeout-too-long", "tool-run-url-broken", "tool-run-url-user-info",

@@ -235,7 +235,7 @@ func defaultSettings() Settings {
 // readSettings reads the main file.
 func readSettings(root document.Node) Settings {
 	s := defaultSettings()
-	root.Object(document.Fields(&s)...)
+	root.Object(document.Fields(&s, document.Field("data_dir", func(n document.Node) { readDataDir(n, &s.DataDir) }))...)
 	if tests, stated := root.Resolve("/tests"); stated {
 		tests.NotEmpty("file of tests")
 	}
@@ -244,6 +244,13 @@ func readSettings(root document.Node) Settings {
 		files.Fail("found an empty list; expected at least one tool file, or servers or upstreams, which bring tools")
 	}
 	return s
+}
+
+// readDataDir reads the folder, which is made where there is none: the place of a secret would be made as well.
+func readDataDir(n document.Node, into *string) {
+	if n.Text("a folder", into) && (strings.HasPrefix(n.Value, "env:") || strings.HasPrefix(n.Value, "file:")) {
+		n.Fail("found %s; expected the path of a folder, since env: and file: are read for secrets alone", n.Describe())
+	}
 }
 
 // readAddress reads host:port.
