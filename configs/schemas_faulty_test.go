@@ -48,7 +48,7 @@ var beyondSchemas = map[string][]string{
 		"jwt-claim-twice", "jwt-stale-if-error-below-refresh", "jwt-two-sources", "limits-replicas-not-stated", "threads-counted-alone",
 		"limits-threads-counted-alone", "limits-threads-empty", "limits-threads-equal-empty",
 		"main-admin-beyond-loopback", "main-admin-without-operator", "main-auth-mode-jwt", "main-auth-mode-keys",
-		"main-listen-beyond-loopback", "main-store-kind-redis", "principal-agent-like-role", "principal-hooks-only", "principal-key-twice",
+		"main-listen-beyond-loopback", "main-listeners-default", "main-listeners-equal", "main-store-kind-redis", "principal-agent-like-role", "principal-hooks-only", "principal-key-twice",
 		"principal-name-like-token", "principal-name-twice", "project-agent-like-role",
 		"project-resource-named-path", "project-root-twice", "redis-cluster-ca-without-tls",
 		"redis-url-beside-password", "redis-url-beside-tls", "redis-url-ca-without-tls", "servers-prefix-twice",
