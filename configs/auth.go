@@ -2,8 +2,10 @@ package configs
 
 import (
 	"crypto/x509"
+	"net"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/configs/toolfile"
@@ -32,6 +34,7 @@ func (l *loader) checkAuth(root document.Node, c *Config) {
 		root.At("/server/public_url").Warn("clients send their credentials without TLS: anyone who can read them can call in their place")
 	}
 	l.checkAdmin(root, c)
+	checkListeners(root, c.Server)
 	l.certificates(root, "/auth/jwt/ca_file", c.Auth.JWT.CAFile, &c.Auth.JWT.CA)
 	l.certificates(root, "/telemetry/traces/ca_file", c.Traces.CAFile, &c.Traces.CA)
 	l.certificates(root, "/audit/otlp/ca_file", c.OTLP.CAFile, &c.OTLP.CA)
@@ -82,6 +85,22 @@ func (l *loader) checkAdmin(root document.Node, c *Config) {
 		!slices.ContainsFunc(c.Principals, func(p Principal) bool { return p.Operator }):
 		at.Fail(found+"and no operator; expected a loopback address, or a principal with operator: true, since every request there needs the credential of one", c.Server.AdminListen)
 	}
+}
+
+// checkListeners reports two listeners of which the second would find its address taken.
+func checkListeners(root document.Node, s Server) {
+	host, port, _ := net.SplitHostPort(s.Listen) // both were read, or have a fault
+	adminHost, adminPort, _ := net.SplitHostPort(s.AdminListen)
+	local := strings.NewReplacer("localhost", "127.0.0.1") // what a listener takes of it
+	same := local.Replace(strings.ToLower(host)) == local.Replace(strings.ToLower(adminHost)) || netx.IsUnspecifiedHost(host) || netx.IsUnspecifiedHost(adminHost)
+	if port != adminPort || port == "0" || !same {
+		return
+	}
+	at, key, other := "/server/admin_listen", "listen", s.Listen
+	if _, stated := root.Resolve(at); !stated {
+		at, key, other = "/server/listen", "admin_listen", s.AdminListen
+	}
+	root.At(at).Fail("found the port %s, which server.%s has too, at %s; expected another, or 0 for any", port, key, other)
 }
 
 // certificates reads a file of certificates that a key of the main file names.

@@ -136,6 +136,9 @@ func TestFormat(t *testing.T) {
 		"a policy": {"policy.csv",
 			"# p, subject, domain, tool, when, effect\np,a , x/y,web.*,,allow\n\n\np, role:long,*,  a.b , \"args.a == \"\"x\"\"\", deny\ng, a, role:long, x/y\n# end\n",
 			"# p, subject, domain, tool, when,            effect\np, a,         x/y, web.*, ,                  allow\n\np, role:long, *,   a.b,   \"args.a == \"\"x\"\"\", deny\ng, a, role:long, x/y\n# end\n"},
+		"a policy with line ends of Windows": {"policy.csv", "p,a ,*,*,,allow\r\n\r\n# x \r\n# end\r\n", "p, a, *, *, , allow\n\n# x\n# end\n"},
+		"nothing but comments":               {"a.yaml", "# a: 1\n\n\n# b: 2\n# end\n", "# a: 1\n\n# b: 2\n# end\n"},
+		"nothing at all":                     {"a.yaml", "# end\n", "# end\n"},
 	} {
 		out, err := Format(c.file, []byte(c.from))
 		if err != nil || string(out) != c.to {

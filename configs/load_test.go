@@ -54,9 +54,7 @@ func TestForms(t *testing.T) {
 	want := loads(t, configtest.Base(t))
 	crlf := map[string]string{}
 	for name, f := range configtest.Base(t) {
-		if name != "policy.csv" {
-			crlf[name] = strings.ReplaceAll(f.Data, "\n", "\r\n")
-		}
+		crlf[name] = strings.ReplaceAll(f.Data, "\n", "\r\n")
 	}
 	flow, err := json.Marshal(map[string]any{"workspaces": map[string]any{"acme": map[string]any{"projects": map[string]any{"alpha": map[string]any{
 		"agents": []string{"Analyst", "Intern"}, "roots": []string{"work/alpha"}, "hosts": []string{"example.com", "*.example.org"},
@@ -181,8 +179,11 @@ func TestWarnings(t *testing.T) {
 			"workspaces.yaml": "workspaces: {acme: {projects: {alpha: {agents: [Analyst, Intern, Anelyst], hosts: [a.example]}}}}\n# end\n",
 			"principals.yaml": principalWith("agents: [Analyst, Intern], workspace: acme, projects: [alpha]")["principals.yaml"],
 		}, []string{`workspaces.yaml:1:66: no principal may act for the agent "Anelyst" (did you mean "Analyst"?)`}},
-		"limits for an unknown project":     {map[string]string{"limits.yaml": "projects:\n  acme/alpha: {rate: 1/s}\n  acme/beta: {rate: 2/s}\n# end\n"}, []string{`limits.yaml:3:3: limits for the project "acme/beta", which no workspace has`}},
-		"a default agent that is not there": {map[string]string{"callgate.yaml": strings.Replace(configtest.Base(t)["callgate.yaml"].Data, "{agent: Analyst", "{agent: Analist", 1)}, []string{`callgate.yaml:2:12: the default agent "Analist" is named by no project, so requests that name none are refused (did you mean "Analyst"?)`}},
+		"limits for an unknown project":         {map[string]string{"limits.yaml": "projects:\n  acme/alpha: {rate: 1/s}\n  acme/beta: {rate: 2/s}\n# end\n"}, []string{`limits.yaml:3:3: limits for the project "acme/beta", which no workspace has`}},
+		"a default agent that is not there":     {map[string]string{"callgate.yaml": strings.Replace(configtest.Base(t)["callgate.yaml"].Data, "{agent: Analyst", "{agent: Analist", 1)}, []string{`callgate.yaml:2:12: the default agent "Analist" is named by no project, so requests that name none are refused (did you mean "Analyst"?)`}},
+		"nothing but comments":                  {map[string]string{"limits.yaml": "# caller: {rate: 50/s}\n# end\n"}, nil},
+		"a default workspace that is not there": {map[string]string{"callgate.yaml": strings.Replace(configtest.Base(t)["callgate.yaml"].Data, "workspace: acme", "workspace: acne", 1)}, []string{`callgate.yaml:2:28: the default workspace "acne" is not there, so requests that name none are refused (did you mean "acme"?)`}},
+		"a default project that is not there":   {map[string]string{"callgate.yaml": strings.Replace(configtest.Base(t)["callgate.yaml"].Data, "project: alpha", "project: alfa", 1)}, []string{`callgate.yaml:2:45: the default project "alfa" is not in the workspace "acme", so requests that name none are refused (did you mean "alpha"?)`}},
 		"tools that only requests bring": {map[string]string{
 			"callgate.yaml":  strings.Replace(configtest.Base(t)["callgate.yaml"].Data, "# end", "upstreams: upstreams.yaml\n# end", 1),
 			"upstreams.yaml": "upstreams: [{name: m, base_url: https://example.com/v1, models: [{id: a, tools: request}]}]\n# end\n",
@@ -239,7 +240,7 @@ func TestEmbeddedDefault(t *testing.T) {
 // TestExampleStatesTheDefaults holds callgate.yaml to its first lines: what it
 // states is what stands where nothing is stated, and it leaves no key out.
 func TestExampleStatesTheDefaults(t *testing.T) {
-	files := map[string]configtest.File{"callgate.yaml": {Data: "{}\n# end\n"}}
+	files := map[string]configtest.File{"callgate.yaml": {Data: "# data_dir: elsewhere\n# end\n"}}
 	for _, name := range []string{"policy.csv", "workspaces.yaml", "limits.yaml", "tools/demo.yaml"} {
 		data, err := os.ReadFile(name)
 		if err != nil {

@@ -144,9 +144,9 @@ type Audit struct {
 	// How much the audit log keeps of a completion: digest (nothing but its digest), arguments,
 	// or completion.
 	Record string `key:"record" of:"what the audit log keeps" words:"digest arguments completion"`
-	// What is on disk before a call is answered: all, or decision; then a crash can lose the outcome,
-	// and the call ends as unknown.
-	Sync string `key:"sync" of:"what is durable before a call is answered" words:"all decision"`
+	// What is on disk before a call is answered: both (its decision and its outcome), or decision; then
+	// a crash can lose the outcome, and the call ends as unknown.
+	Sync string `key:"sync" of:"what is durable before a call is answered" words:"both decision"`
 	// The place (file:PATH or env:NAME) of a key (see callgate audit key) that signs heads of the log
 	// into heads.jsonl; absent, audit verify cannot detect that the log was cut off.
 	SignKey secret.Ref `key:"sign_key" of:"the key that heads of the log are signed with" example:"file:audit.key"`
@@ -224,7 +224,7 @@ func defaultSettings() Settings {
 		Language: Language{Output: parser.Options{MaxBytes: parser.DefaultMaxBytes, MaxDepth: parser.DefaultMaxDepth,
 			JSONInText: parser.Reject, NativeText: parser.RefuseCalls}},
 		DataDir:   "callgate-data",
-		Audit:     Audit{Record: "digest", Sync: "all", OTLP: defaultCollector()},
+		Audit:     Audit{Record: "digest", Sync: "both", OTLP: defaultCollector()},
 		Telemetry: Telemetry{Traces: defaultTraces(), CallLabels: telemetry.CallLabels{MaxSeries: 1000}},
 		Log:       Log{RequestLogRatio: 1},
 		Store:     defaultStore(),
@@ -235,7 +235,7 @@ func defaultSettings() Settings {
 // readSettings reads the main file.
 func readSettings(root document.Node) Settings {
 	s := defaultSettings()
-	root.Object(document.Fields(&s)...)
+	root.Object(document.Fields(&s, document.Field("data_dir", func(n document.Node) { readDataDir(n, &s.DataDir) }))...)
 	if tests, stated := root.Resolve("/tests"); stated {
 		tests.NotEmpty("file of tests")
 	}
@@ -244,6 +244,13 @@ func readSettings(root document.Node) Settings {
 		files.Fail("found an empty list; expected at least one tool file, or servers or upstreams, which bring tools")
 	}
 	return s
+}
+
+// readDataDir reads the folder, which is made where there is none: the place of a secret would be made as well.
+func readDataDir(n document.Node, into *string) {
+	if n.Text("a folder", into) && (strings.HasPrefix(n.Value, "env:") || strings.HasPrefix(n.Value, "file:")) {
+		n.Fail("found %s; expected the path of a folder, since env: and file: are read for secrets alone", n.Describe())
+	}
 }
 
 // readAddress reads host:port.

@@ -40,10 +40,31 @@ func (l *loader) warnUnmatched(root, limits, workspaces, people document.Node, c
 		root.At("/defaults/agent").Warn("the default agent %q is named by no project, so requests that name none are refused%s", d.Agent,
 			u.near(d.Agent, u.agents))
 	}
+	u.defaultProject(root)
 	u.limits(limits)
 	u.principals(people)
 	if c.Auth.Mode == AuthKeys {
 		u.projectAgents(workspaces)
+	}
+}
+
+// defaultProject warns of a stated project that is not there.
+func (u *unmatched) defaultProject(root document.Node) {
+	d := u.Defaults
+	_, workspace := root.Resolve("/defaults/workspace")
+	_, project := root.Resolve("/defaults/project")
+	if u.Auth.Mode != AuthNone || !workspace && !project {
+		return
+	}
+	w, known := u.Workspaces[d.Workspace]
+	if !known {
+		root.At("/defaults/workspace").Warn("the default workspace %q is not there, so requests that name none are refused%s", d.Workspace,
+			u.near(d.Workspace, slices.Sorted(maps.Keys(u.Workspaces))))
+		return
+	}
+	if _, known = w.Projects[d.Project]; !known {
+		root.At("/defaults/project").Warn("the default project %q is not in the workspace %q, so requests that name none are refused%s",
+			d.Project, d.Workspace, u.near(d.Project, slices.Sorted(maps.Keys(w.Projects))))
 	}
 }
 

@@ -42,7 +42,7 @@ func readRecords(data []byte, f *faults) []record {
 		f.add(1, 1, "a byte order mark", "UTF-8 without one")
 		return nil
 	}
-	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	lines := splitLines(text)
 	var records []record
 	for i, raw := range lines {
 		line := i + 1
@@ -63,6 +63,11 @@ func readRecords(data []byte, f *faults) []record {
 	return nil
 }
 
+// splitLines returns the lines of a whole file. Their ends are line feeds, or those of Windows.
+func splitLines(text string) []string {
+	return strings.Split(strings.TrimSuffix(strings.ReplaceAll(text, "\r\n", "\n"), "\n"), "\n")
+}
+
 // cleanLine refuses what a reader cannot see or another program reads otherwise.
 func cleanLine(raw string, line int, f *faults) bool {
 	if len(raw) > maxLine {
@@ -77,7 +82,7 @@ func cleanLine(raw string, line int, f *faults) bool {
 			f.add(line, i+1, fmt.Sprintf("the byte 0x%02X", raw[i]), "valid UTF-8")
 			return false
 		case r == '\r':
-			f.add(line, i+1, "a carriage return", "lines that end with a line feed alone")
+			f.add(line, i+1, "a carriage return alone", "a line feed")
 			return false
 		case unicode.IsControl(r):
 			f.add(line, i+1, fmt.Sprintf("the control character %U", r), "none: separate fields with commas and spaces")

@@ -6,7 +6,8 @@
 //
 // # The policy file
 //
-//	file    = *( line LF ) "# end" [ LF ]
+//	file    = *( line EOL ) "# end" [ EOL ]
+//	EOL     = LF / CR LF
 //	line    = "" / "#" comment / row
 //	row     = field *( "," field )                 ; p rows have 6, g rows 4
 //	field   = *SP ( plain / quoted ) *SP
@@ -20,8 +21,8 @@
 //	rule    = 1*64( ALPHA / DIGIT / "_" / "-" )
 //	role    = "role:" NAME
 //
-// The file is UTF-8 without a byte order mark, ends its lines with LF alone and
-// holds no control character; rows hold no invisible character and a line is
+// The file is UTF-8 without a byte order mark, and holds no other
+// control character; rows hold no invisible character and a line is
 // at most 64 KiB. Nothing, not even an empty line, follows "# end": a file
 // without it was cut off and is refused.
 //

@@ -35,10 +35,8 @@ func Format(file string, data []byte) ([]byte, error) {
 	}
 	var b strings.Builder
 	blank := true
-	number := 0
-	for line := range strings.Lines(string(data)) {
-		number++
-		line = strings.TrimRight(line, " \n")
+	for i, line := range splitLines(string(data)) {
+		line, number := strings.TrimRight(line, " "), i+1
 		r, isRow := rows[number]
 		switch {
 		case isRow:

@@ -36,7 +36,7 @@ func (a *adminAPI) pages(ctx context.Context, path, member string, query url.Val
 		}
 		var items []json.RawMessage
 		if err := json.Unmarshal(page[member], &items); err != nil {
-			return cli.InternalError{Err: fmt.Errorf("the answer has no list %s", member)}
+			return cli.PeerError{Err: fmt.Errorf("the answer has no list %s", member)}
 		}
 		for _, item := range items {
 			if err := each(item); err != nil {
@@ -115,7 +115,8 @@ func (a *adminAPI) open() error {
 }
 
 // ask sends a request, and reads the answer into a value. A refusal of the gateway is said on
-// standard error, and is cli.ErrRefused; that nothing answers is an internal error.
+// standard error, and is cli.ErrRefused; that nothing answers as a gateway does is a
+// cli.PeerError.
 func (a *adminAPI) ask(ctx context.Context, method, path string, body, into any) error {
 	var content io.Reader
 	if body != nil {
@@ -143,20 +144,20 @@ func (a *adminAPI) ask(ctx context.Context, method, path string, body, into any)
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return cli.InternalError{Err: fmt.Errorf("the gateway does not answer: %w", err)}
+		return cli.PeerError{Err: fmt.Errorf("the gateway does not answer: %w", err)}
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxAdminAnswer+1))
 	switch {
 	case err != nil:
-		return cli.InternalError{Err: fmt.Errorf("the gateway's answer broke off: %w", err)}
+		return cli.PeerError{Err: fmt.Errorf("the gateway's answer broke off: %w", err)}
 	case len(text) > maxAdminAnswer:
-		return cli.InternalError{Err: errors.New("the gateway's answer is too long")}
+		return cli.PeerError{Err: errors.New("the gateway's answer is too long")}
 	case response.StatusCode != http.StatusOK:
 		return a.refused(response.StatusCode, text)
 	}
 	if err := json.Unmarshal(text, into); err != nil {
-		return cli.InternalError{Err: errors.New("the server at " + a.url + " is not the admin API of a gateway")}
+		return cli.PeerError{Err: errors.New("the server at " + a.url + " is not the admin API of a gateway")}
 	}
 	return nil
 }
@@ -169,11 +170,11 @@ func (a *adminAPI) refused(status int, text []byte) error {
 		} `json:"tool_result"`
 	}
 	if err := json.Unmarshal(text, &answer); err != nil || answer.Result.Output.Error == nil {
-		return cli.InternalError{Err: fmt.Errorf("the server at %s is not the admin API of a gateway: status %d", a.url, status)}
+		return cli.PeerError{Err: fmt.Errorf("the server at %s is not the admin API of a gateway: status %d", a.url, status)}
 	}
 	refused := answer.Result.Output.Error
 	if status >= http.StatusInternalServerError {
-		return cli.InternalError{Err: fmt.Errorf("%s: %s", shownText(string(refused.Code)), shownText(refused.Message))}
+		return cli.PeerError{Err: fmt.Errorf("%s: %s", shownText(string(refused.Code)), shownText(refused.Message))}
 	}
 	fmt.Fprintf(a.Stderr, "%s: %s\n", shownText(string(refused.Code)), shownText(refused.Message))
 	if refused.Code == refusal.Unauthenticated && a.key == "" {

@@ -36,7 +36,7 @@ func newGrants(e env) *cobra.Command {
 					Until     time.Time `json:"until"`
 				}
 				if err := json.Unmarshal(raw, &g); err != nil {
-					return cli.InternalError{Err: err}
+					return cli.PeerError{Err: err}
 				}
 				return table.Print(raw, shownText(g.ID), shownText(g.Rule), shownText(g.Scope), cli.FirstLine(g.Tool),
 					cli.FirstLine(g.Agent),

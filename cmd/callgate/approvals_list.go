@@ -42,7 +42,7 @@ func newApprovalsList(e env) *cobra.Command {
 			err := api.pages(c.Context(), "/v1/approvals", "approvals", query, func(raw json.RawMessage) error {
 				var a approvalLine
 				if err := json.Unmarshal(raw, &a); err != nil {
-					return cli.InternalError{Err: err}
+					return cli.PeerError{Err: err}
 				}
 				return table.Print(raw, shownText(a.ID), shownText(a.State), shownText(strings.Join(a.Rules, ",")), cli.FirstLine(a.Tool),
 					cli.FirstLine(a.Agent),

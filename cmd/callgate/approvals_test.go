@@ -97,7 +97,7 @@ func TestApprovalsUsage(t *testing.T) {
 	d := newAdminDouble(t)
 	for args, want := range map[string]string{
 		"approve call_A":                   "--digest is needed where standard input is no terminal",
-		"approve call_A --digest abc":      "digest",
+		"approve call_A --digest abc":      "expected 64 hexadecimal digits, as callgate approvals show prints them",
 		"approve":                          "accepts 1 arg",
 		"approve call_A call_B":            "accepts 1 arg",
 		"deny call_A":                      "--reason is empty",
@@ -160,7 +160,7 @@ func TestApprovalsRefused(t *testing.T) {
 	}
 	gone := newAdminDouble(t)
 	gone.Close()
-	if code, _, stderr := command(t, nil, "approvals", "list", "--url", gone.URL); code != exitInternal || !strings.Contains(stderr, "the gateway does not answer") {
+	if code, _, stderr := command(t, nil, "approvals", "list", "--url", gone.URL); code != exitInternal || !strings.HasPrefix(stderr, "callgate: the gateway does not answer: ") {
 		t.Errorf("exit code %d: %q", code, stderr)
 	}
 }

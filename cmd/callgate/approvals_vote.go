@@ -30,7 +30,7 @@ type remember struct {
 // newVoteCommand is approve or deny.
 func newVoteCommand(e env, yes bool) *cobra.Command {
 	api := &adminAPI{env: e}
-	var digest digestFlag
+	digest := digestFlag{printedBy: "callgate approvals show"}
 	var reason, standing string
 	var asJSON bool
 	c := &cobra.Command{
@@ -52,7 +52,7 @@ thread (the tool in this thread) or tool.`
 		c.Example = `  callgate approvals approve call_BQPJNL6W6O2CNZGMCGR5HGGAJF --remember same=2h`
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
-		ballot := vote{Vote: "no", Digest: string(digest), Reason: reason}
+		ballot := vote{Vote: "no", Digest: digest.digest, Reason: reason}
 		if yes {
 			ballot.Vote = "yes"
 		} else if reason == "" {
@@ -65,7 +65,7 @@ thread (the tool in this thread) or tool.`
 			}
 			ballot.Remember = &remember{scope, span}
 		}
-		if yes && digest == "" && !e.IsTerminal() {
+		if yes && digest.digest == "" && !e.IsTerminal() {
 			return errors.New(
 				"--digest is needed where standard input is no terminal: it says which call you have seen (callgate approvals show)")
 		}
@@ -91,7 +91,7 @@ func (a *adminAPI) cast(ctx context.Context, id string, ballot vote, asJSON bool
 			return err
 		}
 		if err := json.Unmarshal(shown["digest"], &ballot.Digest); err != nil || ballot.Digest == "" {
-			return cli.InternalError{Err: errors.New("the answer has no digest")}
+			return cli.PeerError{Err: errors.New("the answer has no digest")}
 		}
 		if ballot.Vote == "yes" {
 			writeDetails(a.Stderr, shown, firstDetails...)

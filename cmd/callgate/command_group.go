@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -22,10 +23,16 @@ func knownCommand(c *cobra.Command, args []string) error {
 	return fmt.Errorf("unknown command %q for %q%s", args[0], c.CommandPath(), hint)
 }
 
+// needsCommand answers a command that holds others and stands alone: with its help, and as a mistake.
+// A hook whose entry is cut short must not end as if it had judged.
+func needsCommand(c *cobra.Command, _ []string) error {
+	c.SetOut(c.ErrOrStderr())
+	return errors.Join(c.Help(), fmt.Errorf("found no command after %q", c.CommandPath()))
+}
+
 // group is a command that holds others and does nothing itself.
 func group(use, short string, commands ...*cobra.Command) *cobra.Command {
-	c := &cobra.Command{Use: use, Short: short, Args: knownCommand, SuggestionsMinimumDistance: wrongLetters,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+	c := &cobra.Command{Use: use, Short: short, Args: knownCommand, SuggestionsMinimumDistance: wrongLetters, RunE: needsCommand}
 	c.AddCommand(commands...)
 	return c
 }

@@ -15,7 +15,7 @@ const (
 	exitAccepted = 0 // a call or text that passed; for other commands, done
 	exitRefused  = 1
 	exitUsage    = 2 // of the command line, the configuration or a file
-	exitInternal = 3
+	exitInternal = 3 // also where a gateway that was asked is away
 )
 
 // exitCode says what went wrong, on one line but for a configuration, which
@@ -23,6 +23,7 @@ const (
 func exitCode(stderr io.Writer, err error) int {
 	var faults document.Faults
 	var internal cli.InternalError
+	var peer cli.PeerError
 	switch {
 	case err == nil:
 		return exitAccepted
@@ -33,6 +34,9 @@ func exitCode(stderr io.Writer, err error) int {
 	case errors.As(err, &faults):
 		fmt.Fprintf(stderr, "%v\n", faults)
 		return exitUsage
+	case errors.As(err, &peer):
+		fmt.Fprintf(stderr, "callgate: %v\n", peer.Err)
+		return exitInternal
 	case errors.As(err, &internal):
 		fmt.Fprintf(stderr, "callgate: internal error: %v\n", internal.Err)
 		return exitInternal

@@ -52,17 +52,17 @@ func (f *formatFlag) Set(s string) error {
 	return nil
 }
 
-// digestFlag is a digest as accept prints it. It is never empty where it is stated: a
+// digestFlag is a digest as another command prints it. It is never empty where it is stated: a
 // script whose variable holds nothing does not mean anything at all.
-type digestFlag string
+type digestFlag struct{ digest, printedBy string }
 
-func (d *digestFlag) String() string { return string(*d) }
+func (d *digestFlag) String() string { return d.digest }
 func (d *digestFlag) Type() string   { return "digest" }
 func (d *digestFlag) Set(s string) error {
 	if sum, err := hex.DecodeString(s); err != nil || len(sum) != sha256.Size || s != strings.ToLower(s) {
-		return errors.New("expected 64 hexadecimal digits, as --dry-run prints them")
+		return errors.New("expected 64 hexadecimal digits, as " + d.printedBy + " prints them")
 	}
-	*d = digestFlag(s)
+	d.digest = s
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -193,7 +194,8 @@ func initTools(ctx context.Context, e env, f initFlags, source string, command [
 	}
 	name, data, err := e.Definitions(ctx, []string{file})
 	if err != nil {
-		return starter.Tools{}, err
+		return starter.Tools{}, fmt.Errorf("%w; expected the file of %s", err,
+			cmp.Or(map[string]string{sourceOpenAPI: "an OpenAPI document", sourceRequest: "a request to a model"}[f.from], "an MCP client"))
 	}
 	switch f.from {
 	case sourceOpenAPI:

@@ -129,8 +129,12 @@ func TestInitArguments(t *testing.T) {
 		"--url is for --from openapi":        "--from request a.json --url http://a",
 		"--upstream-key is the key of":       "--upstream-key env:A",
 		"--name is \"a.b\"":                  "--from mcp --name a.b http://127.0.0.1:1/mcp",
-		"cannot read absent.json":            "--from absent.json",
-		"--credential is for --from openapi": "--from request a.json --credential env:A",
+		"cannot read absent.json: no such file or directory; expected the file of an MCP client":       "--from absent.json",
+		"cannot read absent.yaml: no such file or directory; expected the file of an OpenAPI document": "--from openapi absent.yaml",
+		"cannot read absent.json: no such file or directory; expected the file of a request to":        "--from request absent.json",
+		`the server "mcp" is "absent.json"; expected its URL, such as`:                                 "--from mcp absent.json",
+		`the server "mcp" is "ftp://a.example/"; expected its URL, such as`:                            "--from mcp ftp://a.example/",
+		"--credential is for --from openapi":                                                           "--from request a.json --credential env:A",
 	} {
 		code, stdout, stderr := command(t, nil, append([]string{"init"}, strings.Fields(line)...)...)
 		if code != exitUsage || !strings.Contains(stderr, says) {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"github.com/callgate/callgate/configs"
 )
 
@@ -119,9 +121,36 @@ func TestKnownCommand(t *testing.T) {
 		"audit quer":  `unknown command "quer" for "callgate audit"; did you mean query?`,
 		"config chek": `unknown command "chek" for "callgate config"; did you mean check?`,
 		"zebra":       `unknown command "zebra" for "callgate"`,
+
+		"completion bsh":  `unknown command "bsh" for "callgate completion"`,
+		"help zebra":      `unknown command "zebra" for "callgate"`,
+		"help audit quer": `unknown command "quer" for "callgate audit"; did you mean query?`,
 	} {
 		if code, _, stderr := command(t, nil, strings.Fields(line)...); code != exitUsage || !strings.HasPrefix(stderr, "callgate: "+says+"\n") {
 			t.Errorf("%s: exit code %d, %s", line, code, stderr)
+		}
+	}
+}
+
+// TestNoCommand: a command that holds others does nothing itself, and does not end as if it had.
+func TestNoCommand(t *testing.T) {
+	var visit func(c *cobra.Command)
+	visit = func(c *cobra.Command) {
+		if c.HasSubCommands() {
+			path := c.CommandPath()
+			code, stdout, stderr := command(t, nil, strings.Fields(path)[1:]...)
+			if code != exitUsage || stdout != "" || !strings.Contains(stderr, "Usage:") || !strings.HasSuffix(stderr, "\ncallgate: found no command after \""+path+"\"\n") {
+				t.Errorf("%s: exit code %d, %s%s", path, code, stdout, stderr)
+			}
+		}
+		for _, inner := range c.Commands() {
+			visit(inner)
+		}
+	}
+	visit(newRoot(env{}))
+	for _, line := range []string{"--help", "help", "help policy", "policy --help", "help policy replay"} {
+		if code, stdout, stderr := command(t, nil, strings.Fields(line)...); code != exitAccepted || !strings.Contains(stdout, "Usage:") || stderr != "" {
+			t.Errorf("%s: exit code %d, %s%s", line, code, stdout, stderr)
 		}
 	}
 }

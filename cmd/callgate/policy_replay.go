@@ -96,19 +96,23 @@ func runReplay(ctx context.Context, e env, f replayFlags) error {
 	if err := readQuery(&q, "", "", f.since, f.until); err != nil {
 		return err
 	}
-	now := f.logs.Config
+	file, err := e.Locate(f.logs.Config)
+	if err != nil {
+		return err
+	}
+	now := file
 	if f.policy != "" {
 		if now = string(f.policy); !strings.HasSuffix(now, ".csv") {
 			return fmt.Errorf("--policy is %q; expected a policy, a file that ends in .csv", now)
 		}
 	}
-	config, err := e.Warned(loadSide(now, f.logs.Config))
+	config, err := e.Warned(loadSide(now, file))
 	if err != nil {
 		return err
 	}
 	var baseline *configs.Config
 	if f.baseline != "" {
-		if baseline, err = loadSide(string(f.baseline), f.logs.Config); err != nil {
+		if baseline, err = loadSide(string(f.baseline), file); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -29,11 +30,11 @@ Exit codes: 0 accepted or done, 1 refused, 2 usage or configuration, 3 internal.
 		SilenceUsage:               true,
 		Args:                       knownCommand,
 		SuggestionsMinimumDistance: wrongLetters,
-		RunE: func(c *cobra.Command, _ []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
 			if version {
 				return printVersion(e)
 			}
-			return c.Help()
+			return needsCommand(c, args)
 		},
 	}
 	root.Flags().BoolVar(&version, "version", false, "print the version, as the command version does")
@@ -48,6 +49,18 @@ Exit codes: 0 accepted or done, 1 refused, 2 usage or configuration, 3 internal.
 	root.SetHelpCommandGroupID("program")
 	root.SetCompletionCommandGroupID("program")
 	root.InitDefaultCompletionCmd()
+	root.InitDefaultHelpCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() { // those of cobra end with 0 whatever stands behind them
+		case "completion":
+			c.Args, c.RunE = knownCommand, needsCommand
+		case "help":
+			c.Args = func(c *cobra.Command, args []string) error {
+				of, unknown, err := c.Root().Find(args)
+				return errors.Join(err, knownCommand(of, unknown))
+			}
+		}
+	}
 	return root
 }
 

@@ -83,7 +83,7 @@ func numbered(tool string, n int) string {
 func TestCrashes(t *testing.T) {
 	t.Parallel()
 	for name, audit := range map[string]configs.Audit{
-		"all": {Sync: "all"}, "decision": {Sync: configs.SyncDecision}, "preallocate": {Sync: "all", Preallocate: true},
+		"both": {Sync: "both"}, "decision": {Sync: configs.SyncDecision}, "preallocate": {Sync: "both", Preallocate: true},
 	} {
 		t.Run(name, func(t *testing.T) { t.Parallel(); crash(t, audit) })
 	}

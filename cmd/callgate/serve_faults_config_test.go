@@ -29,7 +29,7 @@ var badPolicies = map[string]string{
 	"binary":            "\x7fELF\x02\x01\x01\x00\x00\x00\n# end\n",
 	"no UTF-8":          "p, Ana\xfflyst, acme/alpha, *, , allow\n# end\n",
 	"byte order mark":   "\ufeff" + goodPolicy,
-	"carriage returns":  strings.ReplaceAll(goodPolicy, "\n", "\r\n"),
+	"carriage returns":  strings.ReplaceAll(goodPolicy, "\n", "\r"),
 	"a long line":       "p, Analyst, acme/alpha, " + strings.Repeat("x", 70<<10) + ", , allow\n# end\n",
 	"effect typo":       strings.Replace(goodPolicy, "allow", "dney", 1),
 	"five fields":       strings.Replace(goodPolicy, ", ,", ",", 1),

@@ -14,7 +14,7 @@ import (
 
 func newServersAccept(e env) *cobra.Command {
 	var from fileFlag
-	var digest digestFlag
+	digest := digestFlag{printedBy: "--dry-run"}
 	var dryRun, yes bool
 	c := e.WithConfig(&cobra.Command{
 		Use:   "accept SERVER [TOOL ...]",
@@ -42,7 +42,7 @@ Exit code 1: a tool that cannot be judged strictly was left out, with the reason
 		if err != nil {
 			return err
 		}
-		a := toolservers.Accepter{Loaded: loaded, Server: chosen[0], DryRun: dryRun, Digest: string(digest), Out: e.Stdout, Err: e.Stderr}
+		a := toolservers.Accepter{Loaded: loaded, Server: chosen[0], DryRun: dryRun, Digest: digest.digest, Out: e.Stdout, Err: e.Stderr}
 		if from == "" {
 			if e.ShowPrograms(loaded.ServersFile, chosen) && !yes && e.IsTerminal() && !e.Confirm("Start it? [y/N] ") {
 				fmt.Fprintln(e.Stderr, "nothing was started, and nothing is accepted")

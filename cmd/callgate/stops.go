@@ -121,7 +121,7 @@ func newStops(e env) *cobra.Command {
 			for _, raw := range answer.Stops {
 				var s store.Stop
 				if err := json.Unmarshal(raw, &s); err != nil {
-					return cli.InternalError{Err: err}
+					return cli.PeerError{Err: err}
 				}
 				until := "resumed"
 				if !s.Until.IsZero() {
@@ -150,7 +150,7 @@ func (a *adminAPI) act(c *cobra.Command, method, path string, body any, asJSON b
 	}
 	var answer admin.StopAnswer
 	if err := json.Unmarshal(raw, &answer); err != nil {
-		return cli.InternalError{Err: err}
+		return cli.PeerError{Err: err}
 	}
 	if asJSON {
 		fmt.Fprintf(a.Stdout, "%s\n", raw)

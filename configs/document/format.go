@@ -129,12 +129,15 @@ func layOutYAML(data []byte) ([]byte, error) {
 		}
 	}
 	var marked yaml.Node
-	if err := yaml.Unmarshal([]byte(strings.Join(lines, "\n")+"\n"), &marked); err != nil {
+	out := []byte(strings.Join(lines, "\n") + "\n")
+	if err := yaml.Unmarshal(out, &marked); err != nil {
 		return nil, err
 	}
-	out, err := yaml.Dump(&marked, yaml.WithIndent(2), yaml.WithCompactSeqIndent(false), yaml.WithLineWidth(-1))
-	if err != nil {
-		return nil, err
+	if !marked.IsZero() { // else there are comments alone
+		var err error
+		if out, err = yaml.Dump(&marked, yaml.WithIndent(2), yaml.WithCompactSeqIndent(false), yaml.WithLineWidth(-1)); err != nil {
+			return nil, err
+		}
 	}
 	var b strings.Builder
 	blank := true // at the start there is none
@@ -149,7 +152,7 @@ func layOutYAML(data []byte) ([]byte, error) {
 		b.WriteString(line)
 		blank = false
 	}
-	return []byte(strings.TrimRight(b.String(), "\n") + "\n" + EndLine + "\n"), nil
+	return []byte(strings.TrimLeft(strings.TrimRight(b.String(), "\n")+"\n", "\n") + EndLine + "\n"), nil
 }
 
 // linesOfScalars tells which lines, from 0, are within a scalar of several lines: there an empty

@@ -40,7 +40,7 @@ func parseYAML(r *Report, file string, data []byte) (Node, bool) {
 	var document yaml.Node
 	if err := decoder.Decode(&document); err != nil {
 		if errors.Is(err, io.EOF) {
-			return r.refuse(&Fault{File: file, Line: 1, Message: "found nothing but comments; expected a mapping"})
+			return noKeys(r, file), true
 		}
 		return r.refuse(syntaxFault(file, data, err))
 	}
@@ -53,9 +53,15 @@ func parseYAML(r *Report, file string, data []byte) (Node, bool) {
 	}
 	root := Node{Report: r, File: file, Node: document.Content[0], root: document.Content[0]}
 	if root.Kind == yaml.ScalarNode && root.Value == "" && root.Style == 0 {
-		return r.refuse(&Fault{File: file, Line: 1, Message: "found nothing but comments; expected a mapping"})
+		return noKeys(r, file), true
 	}
 	return root, true
+}
+
+// noKeys is the node of a file that has nothing but comments: a mapping without keys, of which some may be required.
+func noKeys(r *Report, file string) Node {
+	root := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: 1, Column: 1}
+	return Node{Report: r, File: file, Node: root, root: root}
 }
 
 // CheckText checks the rules that every configuration file must meet before it is read.

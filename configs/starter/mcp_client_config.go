@@ -21,7 +21,11 @@ func FromServer(s Server) (Tools, error) {
 	if len(s.Name) > maxServerName || strings.Contains(s.Name, ".") || !registry.ValidName(s.Name) {
 		return Tools{}, fmt.Errorf("--name is %q; expected letters, digits, _ and -, at most %d", s.Name, maxServerName)
 	}
-	if u, err := url.Parse(s.URL); err == nil { // else the configuration does not load, and says so
+	if len(s.Command) == 0 {
+		u, err := url.Parse(s.URL)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return Tools{}, fmt.Errorf("the server %q is %q; expected its URL, such as https://mcp.example.com/mcp, or -- and the command that starts it", s.Name, s.URL)
+		}
 		if err := checkQuery(u); err != nil {
 			return Tools{}, fmt.Errorf("the server %q: %w", s.Name, err)
 		}

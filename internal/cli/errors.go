@@ -10,6 +10,11 @@ var (
 	ErrInvalidLines = errors.New("invalid lines") // exit code 2
 )
 
+// PeerError is a fault of a program that was asked, such as a gateway that is away: exit code 3.
+type PeerError struct{ Err error }
+
+func (e PeerError) Error() string { return e.Err.Error() }
+
 // InternalError is a fault of Callgate itself: exit code 3. Its text is for operators.
 type InternalError struct{ Err error }
 

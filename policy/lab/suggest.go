@@ -35,7 +35,7 @@ type SuggestCounts struct {
 // policy was loaded from. A suggestion for the result and the same uses is the result.
 func (u *Uses) Suggest(data []byte, o SuggestOptions) ([]byte, SuggestCounts) {
 	var counts SuggestCounts
-	lines := strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
+	lines := strings.Split(strings.TrimSuffix(strings.ReplaceAll(string(data), "\r\n", "\n"), "\n"), "\n")
 	rows := map[int]policy.Row{}
 	kept := map[policy.Row]bool{}
 	first := map[policy.Row]policy.Row{} // by content

@@ -89,6 +89,9 @@ g, C, role:r, *
 	if got != want || counts != (SuggestCounts{Rows: 5, Unused: 2, Narrowed: 1}) {
 		t.Errorf("%+v\n%s", counts, got)
 	}
+	if windows, _ := suggest(t, strings.ReplaceAll("p, B, *, *, , allow\n# x\n# end\n", "\n", "\r\n"), nil, SuggestOptions{Since: "2026-11-10"}); windows != "# unused since 2026-11-10: p, B, *, *, , allow\n# x\n# end\n" {
+		t.Errorf("with line ends of Windows: %q", windows)
+	}
 	of, _ := suggest(t, data, []suggestRecorded{suggestCall("A", "w/p", "v", "")}, SuggestOptions{Since: "2026-11-10", Agent: "A"})
 	if !strings.Contains(of, "\np, role:r, w/*, t.*, , allow\n") || !strings.Contains(of, ": p, A, w/p, t.a, ") {
 		t.Errorf("for A alone, who shares a role:\n%s", of)

@@ -3,6 +3,7 @@ package schema
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -151,17 +152,17 @@ func (n *node) requirement(v any, f faultKind, by string) string {
 	case faultMaxProperties:
 		return fmt.Sprintf("must hold at most %s, not %d", plural(n.maxProperties, "member"), lengthOf(v))
 	case faultAnyOf:
-		return fmt.Sprintf("has none of the forms that %s allows%s", by, forms(n.anyOf))
+		return fmt.Sprintf("has none of the forms that %s allows%s", by, forms(n.anyOf, expected))
 	case faultOneOf:
-		return fmt.Sprintf("has none of the forms that %s allows%s", by, forms(n.oneOf))
+		return fmt.Sprintf("has none of the forms that %s allows%s", by, forms(n.oneOf, expected))
 	case faultOneOfMany:
-		return fmt.Sprintf("has more than one of the forms of which %s allows exactly one%s", by, forms(n.oneOf))
+		return fmt.Sprintf("has more than one of the forms of which %s allows exactly one%s", by, forms(n.oneOf, metBy(v)))
 	case faultNot:
-		return fmt.Sprintf("has a form that %s excludes%s", by, forms([]*node{n.not}))
+		return fmt.Sprintf("has a form that %s excludes%s", by, forms([]*node{n.not}, metBy(v)))
 	case faultThen:
-		return fmt.Sprintf("does not meet a condition that %s sets for such a value%s", by, forms([]*node{n.thenSchema}))
+		return fmt.Sprintf("does not meet a condition that %s sets for such a value%s", by, forms([]*node{n.thenSchema}, expected))
 	case faultElse:
-		return fmt.Sprintf("does not meet a condition that %s sets for such a value%s", by, forms([]*node{n.elseSchema}))
+		return fmt.Sprintf("does not meet a condition that %s sets for such a value%s", by, forms([]*node{n.elseSchema}, expected))
 	}
 	return "is not valid"
 }
@@ -174,19 +175,44 @@ func matching(n *node) string {
 }
 
 // forms describes branches, if they can be described in a few words.
-func forms(branches []*node) string {
+func forms(branches []*node, describe func(*node) string) string {
 	var list []string
 	for _, b := range branches {
-		d := describe(b, 0)
+		d := describe(b)
 		if d == "" || len(list) == maxListed {
 			return ""
 		}
-		list = append(list, d)
+		if !slices.Contains(list, d) {
+			list = append(list, d)
+		}
 	}
 	if len(list) == 0 {
 		return ""
 	}
 	return ": " + join(list, "or")
+}
+
+// expected is what a schema expects, in a few words.
+func expected(n *node) string { return describe(n, 0) }
+
+// metBy is expected for schemas that a value meets. Keywords of objects alone, or of texts, hold for all
+// else: what they describe is not that value then.
+func metBy(v any) func(*node) string {
+	_, isObject := v.(map[string]any)
+	_, isText := v.(string)
+	return func(n *node) string {
+		for n.types == 0 && n.ref != nil && n.constant == nil && n.enum == nil {
+			n = n.ref
+		}
+		switch {
+		case n.constant != nil || n.enum != nil || n.types != 0:
+		case len(n.required) > 0 && !isObject:
+			return "anything but an object"
+		case len(n.required) == 0 && textRange(n) != "" && !isText:
+			return "anything but a string"
+		}
+		return expected(n)
+	}
 }
 
 // describe renders in a few words what a schema expects; "" where it cannot.
