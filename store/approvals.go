@@ -41,19 +41,19 @@ type Approvals interface {
 	// marked yet, the oldest first.
 	Lapsed(ctx context.Context, limit int) ([]approval.Approval, error)
 
-	// AddGrant keeps a grant; one with the same id stays as it is. ErrFull: too many are
-	// kept.
+	// AddGrant keeps a grant; one with the same id stays as it is, unless that was over before the
+	// last of these votes. ErrFull: too many are live.
 	AddGrant(ctx context.Context, g approval.Grant) error
 	// Grants returns at most limit live grants in the order of their ids.
 	Grants(ctx context.Context, after string, limit int) ([]approval.Grant, error)
-	// RevokeGrant removes a grant and returns it; ErrNotFound if there is none.
+	// RevokeGrant ends a grant and returns it as it was; ErrNotFound if none is live.
 	RevokeGrant(ctx context.Context, id string) (approval.Grant, error)
 
 	// WatchApproval returns a watch for the next change of an approval: watch first, then
 	// read. Expiry is no change.
 	WatchApproval(id string) (*Watch, error)
-	// SweepApprovals removes at most limit approvals that ended longer than
-	// approval.Retention ago, and grants that are over.
+	// SweepApprovals removes at most limit approvals that ended, and grants that were revoked, longer
+	// than approval.Retention ago, and grants that are over.
 	SweepApprovals(ctx context.Context, limit int) (int, error)
 }
 
