@@ -19,8 +19,8 @@ import (
 //
 // Dispatch uses approvals up: see Task.Using.
 type Approvals interface {
-	// Ask keeps an approval that approval.Open has made. If there is a live one with the
-	// same Key, or a denial of the same call that stands, Ask returns that one with joined,
+	// Ask keeps an approval that approval.Open has made. If there is one with the same Key that can be
+	// voted on, or a denial of the same call that stands, Ask returns that one with joined,
 	// and keeps nothing. ErrFull: too many approvals are live.
 	Ask(ctx context.Context, a approval.Approval) (kept approval.Approval, joined bool, err error)
 	// Vote casts a vote; see approval.Approval.Cast.
@@ -109,7 +109,7 @@ func CheckNew(a *approval.Approval) error {
 // joins reports whether an approval that is kept answers one that is asked.
 func joins(kept, requested *approval.Approval, now time.Time) bool {
 	return kept.Principal == requested.Principal &&
-		(kept.Key() == requested.Key() && kept.Live(now) || kept.Digest == requested.Digest && kept.Stands(now))
+		(kept.Key() == requested.Key() && kept.Votable(now) || kept.Digest == requested.Digest && kept.Stands(now))
 }
 
 // answerOf returns the approval that answers one that is asked: a denial that stands rather than one

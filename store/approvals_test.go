@@ -164,6 +164,12 @@ func TestAskJoins(t *testing.T) {
 		}
 		c.advance(30 * time.Minute)
 		asked(t, s, question(t, c, "6", "p", `{"n": 1}`, "refunds"))
+		// A vote lets it be used for longer than it can be voted on, and a call that asks then is asked for anew.
+		early := asked(t, s, question(t, c, "call_E", "p", `{"n": 3}`, "refunds"))
+		c.advance(early.Until.Sub(early.Opened) - time.Second)
+		voted(t, s, early, "ada", true)
+		c.advance(time.Second)
+		asked(t, s, question(t, c, "call_F", "p", `{"n": 3}`, "refunds"))
 	})
 }
 
