@@ -47,6 +47,12 @@ func (c *Call) StoreTask() store.Task {
 	}
 }
 
+// MayRepeat reports whether the stored result of a call may answer this one: it enters no thread but that which has its
+// labels.
+func (c *Call) MayRepeat(stored *store.Call) bool {
+	return stored.Task.Ledger == "" || stored.Task.Ledger == c.keys().Thread
+}
+
 // idempotencyDigest hashes everything the result depends on that the key's scope does not
 // cover: one agent must not be given the result of another.
 func (c *Call) idempotencyDigest() string {

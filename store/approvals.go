@@ -19,8 +19,8 @@ import (
 //
 // Dispatch uses approvals up: see Task.Using.
 type Approvals interface {
-	// Ask keeps an approval that approval.Open has made. If there is a live one with the
-	// same Key, or a denial of the same call that stands, Ask returns that one with joined,
+	// Ask keeps an approval that approval.Open has made. If there is one with the same Key that can be
+	// voted on, or a denial of the same call that stands, Ask returns that one with joined,
 	// and keeps nothing. ErrFull: too many approvals are live.
 	Ask(ctx context.Context, a approval.Approval) (kept approval.Approval, joined bool, err error)
 	// Vote casts a vote; see approval.Approval.Cast.
@@ -41,19 +41,19 @@ type Approvals interface {
 	// marked yet, the oldest first.
 	Lapsed(ctx context.Context, limit int) ([]approval.Approval, error)
 
-	// AddGrant keeps a grant; one with the same id stays as it is. ErrFull: too many are
-	// kept.
+	// AddGrant keeps a grant; one with the same id stays as it is, unless that was over before the
+	// last of these votes. ErrFull: too many are live.
 	AddGrant(ctx context.Context, g approval.Grant) error
 	// Grants returns at most limit live grants in the order of their ids.
 	Grants(ctx context.Context, after string, limit int) ([]approval.Grant, error)
-	// RevokeGrant removes a grant and returns it; ErrNotFound if there is none.
+	// RevokeGrant ends a grant and returns it as it was; ErrNotFound if none is live.
 	RevokeGrant(ctx context.Context, id string) (approval.Grant, error)
 
 	// WatchApproval returns a watch for the next change of an approval: watch first, then
 	// read. Expiry is no change.
 	WatchApproval(id string) (*Watch, error)
-	// SweepApprovals removes at most limit approvals that ended longer than
-	// approval.Retention ago, and grants that are over.
+	// SweepApprovals removes at most limit approvals that ended, and grants that were revoked, longer
+	// than approval.Retention ago, and grants that are over.
 	SweepApprovals(ctx context.Context, limit int) (int, error)
 }
 
@@ -109,7 +109,7 @@ func CheckNew(a *approval.Approval) error {
 // joins reports whether an approval that is kept answers one that is asked.
 func joins(kept, requested *approval.Approval, now time.Time) bool {
 	return kept.Principal == requested.Principal &&
-		(kept.Key() == requested.Key() && kept.Live(now) || kept.Digest == requested.Digest && kept.Stands(now))
+		(kept.Key() == requested.Key() && kept.Votable(now) || kept.Digest == requested.Digest && kept.Stands(now))
 }
 
 // answerOf returns the approval that answers one that is asked: a denial that stands rather than one

@@ -44,6 +44,9 @@ func TestApprovalsAfterALoss(t *testing.T) {
 	must(t, b.Dispatch(ctx, opened(t, b, newCall("x", "")), using("used")))
 	must(t, a.AddGrant(ctx, approval.Grant{ID: "grant_1", Key: "k", Call: approval.Call{Principal: "p"}, Until: time.Now().Add(time.Hour)}))
 	must(t, a.Dispatch(ctx, opened(t, a, newCall("v", "")), spending("grant_1", "spent")))
+	must(t, a.AddGrant(ctx, approval.Grant{ID: "grant_2", Key: "k", Call: approval.Call{Principal: "p"}, Until: time.Now().Add(time.Hour)}))
+	_, err = b.RevokeGrant(ctx, "grant_2")
+	must(t, err)
 
 	client := s.Client()
 	defer client.Close()
@@ -74,7 +77,7 @@ func TestApprovalsAfterALoss(t *testing.T) {
 	refused(t, a.Dispatch(ctx, opened(t, a, newCall("y", "")), using("used")), approval.ErrUsed)
 	refused(t, a.Dispatch(ctx, opened(t, a, newCall("z", "")), using("revoked")), approval.ErrEnded)
 	must(t, a.Dispatch(ctx, opened(t, a, newCall("w", "")), using("approved")))
-	if _, grants, err := a.Consents(ctx, "p", approvals["used"].Digest, []string{"k"}); err != nil || len(grants) != 1 {
+	if _, grants, err := a.Consents(ctx, "p", approvals["used"].Digest, []string{"k"}); err != nil || len(grants) != 1 || grants[0].ID != "grant_1" {
 		t.Errorf("%+v, %v", grants, err)
 	}
 	// What nobody remembers is asked anew; what the log says stays so.

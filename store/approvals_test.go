@@ -164,6 +164,12 @@ func TestAskJoins(t *testing.T) {
 		}
 		c.advance(30 * time.Minute)
 		asked(t, s, question(t, c, "6", "p", `{"n": 1}`, "refunds"))
+		// A vote lets it be used for longer than it can be voted on, and a call that asks then is asked for anew.
+		early := asked(t, s, question(t, c, "call_E", "p", `{"n": 3}`, "refunds"))
+		c.advance(early.Until.Sub(early.Opened) - time.Second)
+		voted(t, s, early, "ada", true)
+		c.advance(time.Second)
+		asked(t, s, question(t, c, "call_F", "p", `{"n": 3}`, "refunds"))
 	})
 }
 
@@ -382,7 +388,12 @@ func TestGrantsAreKept(t *testing.T) {
 		_, err = s.RevokeGrant(ctx, g.ID)
 		refused(t, err, store.ErrNotFound)
 		refused(t, s.Dispatch(ctx, opened(t, s, newCall("late", "")), using(g.ID)), approval.ErrEnded)
+		must(t, s.AddGrant(ctx, g)) // again, since its reply was lost
+		kept(0)
+		c.advance(time.Minute)
+		g.Opened, g.Until = g.Opened.Add(time.Minute), g.Until.Add(time.Minute) // by later votes
 		must(t, s.AddGrant(ctx, g))
+		kept(1)
 		c.advance(time.Hour)
 		kept(0)
 		refused(t, s.Dispatch(ctx, opened(t, s, newCall("later", "")), using(g.ID)), approval.ErrEnded)
@@ -397,15 +408,20 @@ func TestSweepOfApprovals(t *testing.T) {
 		voted(t, s, used, "ada", true)
 		voted(t, s, denied, "ada", false)
 		must(t, s.Dispatch(ctx, opened(t, s, newCall("x", "")), using(used.ID)))
+		for _, id := range []string{"grant_over", "grant_revoked"} {
+			must(t, s.AddGrant(ctx, approval.Grant{ID: id, Key: "k", Until: c.now().Add(time.Hour)}))
+		}
+		_, err := s.RevokeGrant(ctx, "grant_revoked")
+		must(t, err)
 		c.advance(approval.Retention - time.Millisecond)
-		if n, err := s.SweepApprovals(ctx, 10); err != nil || n != 0 {
+		if n, err := s.SweepApprovals(ctx, 10); err != nil || n != 1 { // the grant that is over
 			t.Errorf("swept %d, %v", n, err)
 		}
 		c.advance(time.Hour)
 		if n, err := s.SweepApprovals(ctx, 2); err != nil || n != 2 {
 			t.Errorf("swept %d, %v", n, err)
 		}
-		if n, err := s.Sweep(ctx, 10); err != nil || n != 1 { // which also sweeps approvals
+		if n, err := s.Sweep(ctx, 10); err != nil || n != 2 { // which also sweeps approvals
 			t.Errorf("swept %d, %v", n, err)
 		}
 		if all, err := s.Approvals(ctx, store.ApprovalFilter{Limit: 10}); err != nil || len(all) > 0 {

@@ -246,10 +246,10 @@ func (e *Engine) AddGrant(ctx context.Context, g approval.Grant) error {
 		return ErrNoID
 	}
 	return e.change(ctx, func(s *step) error {
-		if kept, err := get[approval.Grant](s, GrantRecord, g.ID); err != nil || kept != nil {
+		if kept, err := get[approval.Grant](s, GrantRecord, g.ID); err != nil || kept != nil && !g.Opened.After(kept.Until) {
 			return err
 		}
-		s.commit.Rooms = append(s.commit.Rooms, Room{Index{GrantIndex, ""}, firstRow, MaxGrants})
+		s.commit.Rooms = append(s.commit.Rooms, Room{Index{LapsingIndex, ""}, rowsUntil(s.now), MaxGrants})
 		return s.put(GrantRecord, g.ID, &g)
 	})
 }
@@ -266,7 +266,7 @@ func (e *Engine) Grants(ctx context.Context, after string, limit int) (found []a
 	return found, err
 }
 
-// RevokeGrant removes a grant.
+// RevokeGrant ends a grant.
 func (e *Engine) RevokeGrant(ctx context.Context, id string) (g approval.Grant, err error) {
 	err = e.change(ctx, func(s *step) error {
 		kept, err := get[approval.Grant](s, GrantRecord, id)
@@ -274,13 +274,15 @@ func (e *Engine) RevokeGrant(ctx context.Context, id string) (g approval.Grant, 
 			return err
 		}
 		switch {
-		case kept == nil && g.ID != "":
-			return nil // it was removed by this, and the reply was lost, or by another at the same time
-		case kept == nil:
+		case kept != nil && kept.Live(s.now):
+		case g.ID != "":
+			return nil // it was ended by this, and the reply was lost, or by another at the same time
+		default:
 			return ErrNotFound
 		}
 		g = *kept
-		return s.drop(GrantRecord, id)
+		revoked := g.Revoked(s.now)
+		return s.put(GrantRecord, id, &revoked)
 	})
 	return g, err
 }
@@ -288,7 +290,7 @@ func (e *Engine) RevokeGrant(ctx context.Context, id string) (g approval.Grant, 
 // WatchApproval returns a watch for the next change of an approval.
 func (e *Engine) WatchApproval(id string) (*Watch, error) { return e.approvalWatchers.Add(id) }
 
-// SweepApprovals removes approvals that are outlived, and grants that are over.
+// SweepApprovals removes approvals and grants that are outlived.
 func (e *Engine) SweepApprovals(ctx context.Context, limit int) (swept int, err error) {
 	now := e.now()
 	for _, sweep := range []struct {
@@ -348,7 +350,7 @@ func (s *step) sweepApproval(id string) (gone bool, err error) {
 
 func (s *step) sweepGrant(id string) (gone bool, err error) {
 	g, err := get[approval.Grant](s, GrantRecord, id)
-	if err != nil || g == nil || g.Live(s.now) {
+	if err != nil || g == nil || !g.Outlived(s.now) {
 		return false, err
 	}
 	return true, s.drop(GrantRecord, id)

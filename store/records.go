@@ -156,8 +156,10 @@ func Entries(v Value, to []Entry) []Entry {
 	case *Lease:
 		to = append(to, Entry{Index{NodeIndex, ""}, Row{0, v.Node}})
 	case *approval.Grant:
-		to = append(to, Entry{Index{GrantIndex, ""}, Row{0, v.ID}}, Entry{Index{GrantsWithKey, v.Key}, Row{0, v.ID}},
-			Entry{Index{LapsingIndex, ""}, rowAt(v.Until, v.ID)})
+		to = append(to, Entry{Index{GrantIndex, ""}, Row{0, v.ID}}, Entry{Index{LapsingIndex, ""}, rowAt(v.Until, v.ID)})
+		if v.Key != "" {
+			to = append(to, Entry{Index{GrantsWithKey, v.Key}, Row{0, v.ID}})
+		}
 	}
 	return to
 }

@@ -49,7 +49,7 @@ func (s *step) restore(k Kept) error {
 	case *Asked:
 		return s.restoreAsked(v)
 	case *approval.Grant:
-		if was, err := get[approval.Grant](s, GrantRecord, v.ID); err != nil || was != nil || !v.Live(s.now) {
+		if was, err := get[approval.Grant](s, GrantRecord, v.ID); err != nil || was != nil && !v.Follows(was) || v.Outlived(s.now) {
 			return err
 		}
 		return s.put(GrantRecord, v.ID, v)
@@ -57,23 +57,16 @@ func (s *step) restore(k Kept) error {
 	return nil // what belongs to another record comes with that
 }
 
-// restoreRemoval removes what was removed before: a call that this process has taken back, and a grant
-// that was revoked.
+// restoreRemoval removes a call that this process has taken back. What ends otherwise, an approval or a grant, is kept as ended.
 func (s *step) restoreRemoval(key Key) error {
-	switch key.Kind {
-	case CallRecord:
-		c, err := get[Call](s, CallRecord, key.ID)
-		if err != nil || c == nil || c.Step.Rank() > Dispatched.Rank() || c.Owner != s.process.Name {
-			return err
-		}
-		return s.removeCall(c)
-	case GrantRecord:
-		if g, err := get[approval.Grant](s, GrantRecord, key.ID); err != nil || g == nil {
-			return err
-		}
-		return s.drop(GrantRecord, key.ID)
+	if key.Kind != CallRecord {
+		return nil
 	}
-	return nil
+	c, err := get[Call](s, CallRecord, key.ID)
+	if err != nil || c == nil || c.Step.Rank() > Dispatched.Rank() || c.Owner != s.process.Name {
+		return err
+	}
+	return s.removeCall(c)
 }
 
 func (s *step) restoreCall(c *Call) error {
@@ -266,11 +259,13 @@ func (s *step) fold(f *Fact, n *Folded) (there bool, err error) {
 		ended.Revision++
 		return true, s.replace(ended)
 	case GrantRevoked:
-		if g, err := get[approval.Grant](s, GrantRecord, f.Grant); err != nil || g == nil {
-			return false, err
+		g, err := get[approval.Grant](s, GrantRecord, f.Grant)
+		if err != nil || g == nil || !g.Live(s.now) {
+			return g != nil, err
 		}
 		n.Approvals++
-		return true, s.drop(GrantRecord, f.Grant)
+		revoked := g.Revoked(s.now)
+		return true, s.put(GrantRecord, f.Grant, &revoked)
 	}
 	return true, nil
 }

@@ -30,7 +30,7 @@ type past struct {
 	used    Usage
 	epoch   int            // 0: none
 	reading map[string]int // attempts of nodes to put back what they know
-	seeded  map[string]bool
+	seeded  map[string]int // the rounds of which nodes have come to the end
 }
 
 func (p *past) next() *past {
@@ -51,7 +51,7 @@ type place struct {
 	number   int // of epochs and attempts
 	instance int
 
-	crashes, losses, slows, lates, overs, marks int // that are left
+	crashes, losses, slows, lates, overs, marks, anews int // that are left
 
 	acted   map[string]int // calls, keys and approvals
 	handed  map[string]int
@@ -367,8 +367,20 @@ const (
 	folds
 	agrees
 	foldsMissing
+	agreesAgain
 	connected
 )
+
+// round is the round of which a node waits for the end; 0: none.
+func (n *node) round() int {
+	switch n.step {
+	case agrees:
+		return 1
+	case agreesAgain:
+		return 2
+	}
+	return 0
+}
 
 // does makes the next transition of a job.
 func (p *place) does(i int, fault string) {
@@ -563,7 +575,8 @@ func (p *place) choices() (all []string) {
 		case !n.alive:
 			can("start %d", i)
 		case n.step != connected || !p.ready(n):
-			if n.step != agrees || n.instance != p.instance || p.today().epoch != 0 || !p.today().seeded[n.name] || p.today().reading[n.name] != n.attempt || other.alive && p.today().seeded[other.name] {
+			today, round := p.today(), n.round()
+			if round == 0 || n.instance != p.instance || today.epoch != 0 || today.seeded[n.name] < round || today.reading[n.name] != n.attempt || other.alive && today.seeded[other.name] >= round {
 				can("restore %d", i)
 			}
 		default:
@@ -579,6 +592,9 @@ func (p *place) choices() (all []string) {
 			if p.marks > 0 && p.isQuiet(i) {
 				can("mark %d", i)
 			}
+		}
+		if n.alive && n.step > folds && n.step < connected && p.anews > 0 {
+			can("anew %d", i)
 		}
 		if n.alive && p.crashes > 0 {
 			can("crash %d", i)
@@ -603,7 +619,7 @@ func (p *place) choices() (all []string) {
 // goesOn reports whether a choice is none that could be left out for good.
 func goesOn(choice string) bool {
 	what, _, _ := strings.Cut(choice, " ")
-	return !slices.Contains([]string{"mark", "crash", "over", "back", "old"}, what)
+	return !slices.Contains([]string{"mark", "crash", "over", "anew", "back", "old"}, what)
 }
 
 // enabled reports whether a job can go on.
@@ -718,6 +734,9 @@ func (p *place) happens(choice string) {
 				j.at, j.slow = gone, nil
 			}
 		}
+	case "anew": // its connection broke
+		p.anews--
+		p.nodes[i].step = reads
 	case "over":
 		p.overs--
 		p.nodes[i].over = true
@@ -729,7 +748,7 @@ func (p *place) happens(choice string) {
 		if i < len(p.history) {
 			next = p.history[len(p.history)-1-i]
 			next = next.next()
-			next.epoch, next.seeded = 0, map[string]bool{} // they are those of another instance
+			next.epoch, next.seeded = 0, map[string]int{} // they are those of another instance
 		}
 		p.history = []*past{next}
 		for _, n := range p.nodes {
@@ -775,24 +794,31 @@ func (p *place) restores(i int) {
 		must(err)
 		must(e.Renew(ctx, time.Second, n.mark, "", false))
 		n.over = false
-	case agrees:
-		today := p.today()
+	case agrees, agreesAgain:
+		today, round := p.today(), n.round()
 		if today.reading[n.name] != n.attempt {
 			n.step = reads
 			return
 		}
 		next := today.next()
 		if next.epoch == 0 {
-			if next.seeded[n.name] = true; len(next.seeded) < len(p.nodes) && !p.rules.hasty {
-				p.become(next)
-				return
-			}
-			p.number++
-			next.epoch = p.number
+			next.seeded[n.name] = max(round, next.seeded[n.name])
 			p.become(next)
+			for _, other := range p.nodes {
+				if next.seeded[other.name] < round && !p.rules.hasty {
+					return
+				}
+			}
+			if round == 2 {
+				p.number++
+				next.epoch = p.number
+			}
 		}
-		n.epoch = next.epoch
+		if round == 2 {
+			n.epoch = next.epoch
+		}
 	case foldsMissing:
+		must(e.Restore(ctx, n.kept()))
 		_, _, err = e.Fold(ctx, n.missing)
 		must(err)
 		n.missing = nil
@@ -967,7 +993,7 @@ func (p *place) sum(seed maphash.Seed) uint64 {
 				}
 			}
 		}
-		fmt.Fprint(&b, "/", h.epoch != 0, len(h.seeded), h.seeded["A"])
+		fmt.Fprint(&b, "/", h.epoch != 0, h.seeded["A"], h.seeded["B"])
 		for _, n := range p.nodes {
 			fmt.Fprint(&b, n.epoch == h.epoch, n.attempt == h.reading[n.name])
 		}
@@ -1002,7 +1028,7 @@ func (p *place) sum(seed maphash.Seed) uint64 {
 	for _, j := range p.jobs {
 		fmt.Fprint(&b, ";", j.node, j.id, j.at, j.slow != nil, j.again)
 	}
-	fmt.Fprint(&b, p.acted, p.handed, p.denied, p.lost, p.crashed, p.old, p.crashes, p.losses, p.slows, p.lates, p.overs, p.marks)
+	fmt.Fprint(&b, p.acted, p.handed, p.denied, p.lost, p.crashed, p.old, p.crashes, p.losses, p.slows, p.lates, p.overs, p.marks, p.anews)
 	return maphash.String(seed, b.String())
 }
 
@@ -1054,7 +1080,7 @@ func searchLosses(first *place, most int) (states int, wrong string, path []stri
 }
 
 func newPast() *past {
-	return &past{records: map[Key]Record{}, rows: map[Entry]bool{}, reading: map[string]int{}, seeded: map[string]bool{}}
+	return &past{records: map[Key]Record{}, rows: map[Entry]bool{}, reading: map[string]int{}, seeded: map[string]int{}}
 }
 
 // newPlace has two nodes that are connected, and what a scene has.
@@ -1067,17 +1093,15 @@ func newPlace(scene func(*place), r rules) *place {
 	}
 	scene(p)
 	p.history = p.history[len(p.history)-1:]
-	for _, n := range p.nodes {
-		n.recent = nil
-	}
 	return p
 }
 
-// asks has an approval that all may use.
+// asks has an approval that all may use, and that was asked some time ago.
 func (p *place) asks(id string) {
 	a := approval.Approval{ID: id, Rules: []string{"r"}, Digest: strings.Repeat("d", 64), AnyThread: strings.Repeat("d", 64), Call: approval.Call{Principal: "p"}, Opened: p.now, Until: p.now.Add(time.Hour)}
 	_, _, err := p.engine(&link{p: p}).Ask(context.Background(), a)
 	must(err)
+	p.nodes[0].recent = nil
 }
 
 func (p *place) ends(id string) *Fact {
@@ -1112,10 +1136,16 @@ var lossScenes = map[string]func(*place){
 		p.jobs = append(p.jobs, &job{id: "call_1", task: Task{Effect: "once"}}, &job{id: "call_2", task: Task{Effect: "once", Using: []string{"call_A"}}, behind: &first},
 			&job{node: 1, id: "call_3", task: Task{Effect: "once", Using: []string{"call_A"}}})
 	},
+	"a grant of the last seconds that is revoked": func(p *place) {
+		p.losses, p.anews = 1, 1
+		must(p.engine(&link{p: p}).AddGrant(context.Background(), approval.Grant{ID: "grant_1", Key: "k", Until: p.now.Add(time.Hour)}))
+		p.jobs = append(p.jobs, &job{id: "call_1", task: Task{Effect: "once", Using: []string{"grant_1"}}},
+			&job{node: 1, event: &Fact{At: p.now, Kind: GrantRevoked, Grant: "grant_1"}})
+	},
 	"a grant that is revoked": func(p *place) {
 		p.crashes, p.losses, p.marks = 1, 1, 1
 		p.asks("call_A")
-		must(p.engine(&link{p: p}).AddGrant(context.Background(), approval.Grant{ID: "grant_1", Until: p.now.Add(time.Hour)}))
+		must(p.engine(&link{p: p}).AddGrant(context.Background(), approval.Grant{ID: "grant_1", Key: "k", Until: p.now.Add(time.Hour)}))
 		p.jobs = append(p.jobs, &job{id: "call_1", task: Task{Effect: "once", Using: []string{"grant_1"}, Spends: []string{"call_A"}}},
 			&job{node: 1, event: &Fact{At: p.now, Kind: GrantRevoked, Grant: "grant_1"}})
 	},
@@ -1153,7 +1183,7 @@ func TestShortcutsAfterALossAreFound(t *testing.T) {
 		"the log has no hashes of keys":             {"a key at two nodes", rules{noKeyHash: true}, "do 0, do 0, do 0, do 0, do 0, crash 0, back 9"},
 		"the mark is by time alone":                 {"a decision of two calls", rules{markByTime: true}, "do 0, do 0, do 1, do 1, do 0, mark 0, do 0, do 0, do 1"},
 		"the mark is of when a call was opened":     {"a decision of two calls", rules{markAtOpen: true}, "do 0, do 0, do 1, do 1, do 0, mark 0, do 0, do 0, do 1"},
-		"the epoch is set before all have put back": {"an approval, and two calls", rules{hasty: true}, "do 0, do 0, do 0, back 1"},
+		"the epoch is set before all have put back": {"an approval, and two calls", rules{hasty: true}, "do 0, do 0, do 0, back 1, crash 0, start 0"},
 		"a commit may come at any time":             {"an approval, and two calls", rules{unbounded: true}, "do 0, do 0, late 0, resolve 0, arrive 0"},
 		"revisions count":                           {"two yes, and two calls", rules{counts: true}, "do 1, slow 2, old 1, restore 0, restore 0, restore 1, restore 1, restore 0, restore 1"},
 	} {

@@ -103,10 +103,13 @@ func (d *Desk) Open(ctx context.Context, c *gateway.Call) (approval.Approval, er
 	if err != nil {
 		return a, refusal.From(refusal.Approval, err)
 	}
+	rules, people := d.kernel().Approvals()
 	if found, _, err := d.Consents(ctx, &a.Call, a.Digest, nil); err != nil {
 		return a, refusal.At(refusal.Approval, refusal.StoreUnavailable,
 			"Approvals cannot be read now, so nobody was asked and nothing was executed. Say so; the call can be sent again later.").WithCause(err)
-	} else if i := slices.IndexFunc(found, func(f approval.Approval) bool { return f.Key() == a.Key() && f.Live(d.deps.Now()) }); i >= 0 {
+	} else if i := slices.IndexFunc(found, func(f approval.Approval) bool {
+		return f.Key() == a.Key() && f.Pending(rules, people, d.deps.Now())
+	}); i >= 0 {
 		return found[i], nil
 	}
 	// An event in the log without its approval does no harm: nobody can vote, and nothing can

@@ -240,6 +240,9 @@ func (a *Approval) closes(votes []Vote) time.Time {
 // call was dispatched by it, and it is not over.
 func (a *Approval) Live(now time.Time) bool { return a.usable(now) == nil }
 
+// Votable reports whether the approval can still be decided: it is live, and takes a yes.
+func (a *Approval) Votable(now time.Time) bool { return a.Live(now) && now.Before(a.Until) }
+
 // usable returns why a call cannot be dispatched by the approval, as far as that does not
 // depend on the rules: ErrUsed or ErrEnded.
 func (a *Approval) usable(now time.Time) error {

@@ -15,14 +15,15 @@ type Grant struct {
 	Approval string `json:"approval"`
 	Rule     string `json:"rule"`
 	Scope    Scope  `json:"scope"`
-	// Key identifies the calls that it holds for; see GrantKey.
+	// Key identifies the calls that it holds for; see GrantKey. A revoked one holds for none.
 	Key string `json:"key"`
 	// Call is the call that was approved, without its arguments.
 	Call
 	// Votes are those that granted it, without their reasons.
 	Votes  []Vote    `json:"votes"`
 	Opened time.Time `json:"opened"`
-	Until  time.Time `json:"until"`
+	// Until is when it is over: revoking it sets that.
+	Until time.Time `json:"until"`
 }
 
 // GrantKey identifies the calls that a grant of a rule and a scope holds for: it is the same
@@ -112,3 +113,21 @@ func (g *Grant) Holds(c *Call, rules Rules, people People, now time.Time) bool {
 
 // Live reports whether the time of the grant is not over.
 func (g *Grant) Live(now time.Time) bool { return now.Before(g.Until) }
+
+// Revoked returns the grant as it is once it was revoked.
+func (g *Grant) Revoked(now time.Time) Grant {
+	revoked := *g
+	revoked.Key, revoked.Votes, revoked.Until = "", nil, stamp(now)
+	return revoked
+}
+
+// Outlived reports whether nothing is lost with the grant. A revoked one is kept for Retention, so that no copy of it
+// that has missed its end outlives the end.
+func (g *Grant) Outlived(now time.Time) bool {
+	return !g.Live(now) && (g.Key != "" || now.Sub(g.Until) >= Retention)
+}
+
+// Follows reports whether another copy of the grant has missed something: it was revoked, or made anew by later votes.
+func (g *Grant) Follows(other *Grant) bool {
+	return g.Opened.After(other.Opened) || g.Opened.Equal(other.Opened) && g.Until.Before(other.Until)
+}

@@ -23,7 +23,7 @@ type Verdict struct {
 	// Missing are the rules that are not satisfied.
 	Missing []string
 	// Asks are the rules by which people are to be asked where the call does not pass: those that no
-	// grant satisfies, or those of a live approval of this very call that has all of them and no others
+	// grant satisfies, or those of a pending approval of this very call that has all of them and no others
 	// than the call asks for, so that it is joined.
 	Asks []string
 }
@@ -64,7 +64,7 @@ func Judge(c *Call, asks []string, found []Approval, grants []Grant, rules Rules
 	if v.Passes = len(v.Missing) == 0; v.Passes {
 		v.Asks = nil
 	} else {
-		v.Using, v.Asks = nil, joined(of, asks, v.Asks, now)
+		v.Using, v.Asks = nil, joined(of, asks, v.Asks, rules, people, now)
 	}
 	for _, a := range of {
 		made := func(g Grant) bool { return g.Approval == a.ID && slices.Contains(v.Using, g.ID) }
@@ -78,14 +78,14 @@ func Judge(c *Call, asks []string, found []Approval, grants []Grant, rules Rules
 	return v, nil
 }
 
-// joined returns the rules of a live approval that has those which are to be asked for, and no others
+// joined returns the rules of a pending approval that has those which are to be asked for, and no others
 // than the call asks for; if there is none, those which are to be asked for.
-func joined(of []*Approval, asks, ungranted []string, now time.Time) []string {
-	within := func(rules, all []string) bool {
-		return !slices.ContainsFunc(rules, func(rule string) bool { return !slices.Contains(all, rule) })
+func joined(of []*Approval, asks, ungranted []string, rules Rules, people People, now time.Time) []string {
+	within := func(some, all []string) bool {
+		return !slices.ContainsFunc(some, func(rule string) bool { return !slices.Contains(all, rule) })
 	}
 	for _, a := range of {
-		if a.Live(now) && within(ungranted, a.Rules) && within(a.Rules, asks) {
+		if a.Pending(rules, people, now) && within(ungranted, a.Rules) && within(a.Rules, asks) {
 			return a.Rules
 		}
 	}

@@ -158,6 +158,12 @@ func (a *Approval) State(rules Rules, people People, now time.Time) State {
 	return Expired
 }
 
+// Pending reports whether a call may wait for the approval: people can decide it, or have approved it.
+func (a *Approval) Pending(rules Rules, people People, now time.Time) bool {
+	state := a.State(rules, people, now)
+	return state == Waiting || state == Approved
+}
+
 // approvedUntil returns until when the approval can be used for rules that it asks for; the
 // zero time if too few people say yes.
 func (a *Approval) approvedUntil(rules Rules, people People, asks []string, now time.Time) time.Time {

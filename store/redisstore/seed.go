@@ -48,8 +48,13 @@ func (r *recent) add(k store.Kept, now time.Time) {
 	}
 	r.kept = append(r.kept, timed{k, now})
 	r.bytes += r.kept[len(r.kept)-1].size()
+	r.forget(now)
+}
+
+// forget forgets what is too old, and what is too much. Redis has answered at that time.
+func (r *recent) forget(now time.Time) {
 	n := 0
-	for n < len(r.kept)-1 && (now.Sub(r.kept[n].at) > recentTime || r.bytes > recentBytes) {
+	for n < len(r.kept) && (now.Sub(r.kept[n].at) > recentTime || n < len(r.kept)-1 && r.bytes > recentBytes) {
 		r.bytes -= r.kept[n].size()
 		r.kept[n] = timed{}
 		n++
@@ -505,8 +510,12 @@ func (r *Store) maintain() {
 				if r.gap { // the next process of the node is to know of it, too
 					mark = min(mark, r.gapMark)
 				}
-				err := r.renew(r.ctx, r.Engine, mark)
-				if errors.Is(err, store.ErrSameNode) {
+				switch err := r.renew(r.ctx, r.Engine, mark); {
+				case err == nil:
+					r.mu.Lock()
+					r.recent.forget(time.Now())
+					r.mu.Unlock()
+				case errors.Is(err, store.ErrSameNode):
 					r.disconnect(r.state.Load().conn, err)
 				}
 			}

@@ -4,7 +4,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callgate/callgate/internal/redisconn"
+	"github.com/callgate/callgate/internal/testkit/redistest"
 	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/approval"
 )
 
 // The second call of a decision waits for the first, and is opened behind the records of both.
@@ -32,4 +35,22 @@ func TestMarkIsBeforeTheDecisionOfAnOpenedCall(t *testing.T) {
 	if got := later(2 * markAge); got != 12 {
 		t.Errorf("the mark is %d, of a log that is quiet since record 12", got)
 	}
+}
+
+// What was written before the last seconds is in Redis, also where nothing was written since.
+func TestOldWritesAreForgottenWhileRedisIsThere(t *testing.T) {
+	s := redistest.Start(t)
+	r := join(t, Options{Options: redisconn.Options{URL: func() string { return "redis://" + s.Address() }, Prefix: "x:"}, Node: "n", Wait: 30 * time.Second})
+	for _, id := range []string{"grant_old", "grant_new"} {
+		if err := r.AddGrant(ctx, approval.Grant{ID: id, Key: "k", Until: time.Now().Add(time.Hour)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.mu.Lock()
+	r.recent.kept[0].at = time.Now().Add(-recentTime)
+	r.mu.Unlock()
+	within(t, "the old one is forgotten", func() bool {
+		kept := r.kept()
+		return len(kept) == 1 && kept[0].ID == "grant_new"
+	})
 }

@@ -134,6 +134,47 @@ func TestKeyIsGone(t *testing.T) {
 	}
 }
 
+// TestNobodyCanDecideIt: an approval that takes no yes any more, and has too few, answers no call, although its last yes
+// keeps it for longer: the same call asks people anew, on every face.
+func TestNobodyCanDecideIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		rule  string
+		lacks string
+	}{
+		"one yes of two":               {rule: "two"},
+		"its voter approves no longer": {"one", "ada"},
+	} {
+		for _, f := range faces() {
+			t.Run(name+"/"+f.name, func(t *testing.T) {
+				o, pay := newOffice(t, map[string]string{"policy.csv": "p, Analyst, *, pay, , ask:" + c.rule + "\n"}), call{Arguments: `{"amount":7}`}
+				desk := o.Executor.Desk()
+				id := o.bring(t, f, pay).id
+				a, err := desk.Get(t.Context(), id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				o.later.Store(int64(time.Until(a.Until) - time.Minute))
+				o.vote(t, id, vote{By: "ada", Yes: true})
+				o.later.Store(int64(time.Until(a.Until) + time.Minute))
+				o.lacks[c.lacks] = everything
+				waiting := func() int {
+					if err := desk.Measure(t.Context()); err != nil {
+						t.Error(err)
+					}
+					return desk.Waiting()
+				}
+				if n := waiting(); n != 0 {
+					t.Errorf("%d wait, and nobody can decide any", n)
+				}
+				o.bring(t, f, pay)
+				if ids := o.opened(); len(ids) != 2 || ids[1] == id || waiting() != 1 {
+					t.Errorf("asked by %q, %d wait", ids, waiting())
+				}
+			})
+		}
+	}
+}
+
 // TestClockSteps: the time of an approval is the one that callers got, whatever the clock does. A step
 // back lengthens it by the step.
 func TestClockSteps(t *testing.T) {

@@ -1017,6 +1017,30 @@ func TestOtherSpellingsOfAThread(t *testing.T) {
 	}
 }
 
+// TestARepeatInAnotherThread: the stored result of a call that adds labels enters no thread that has not got them; that
+// of a call that uses no threads is for all.
+func TestARepeatInAnotherThread(t *testing.T) {
+	o := open(t, &story{rows: []string{`p, Analyst, *, files.write, "'untrusted' in thread.labels", deny`, "p, Analyst, *, *, , allow"}}, inMemory)
+	native := ways()[0]
+	for _, c := range []struct {
+		tool, thread, ancestors, code string
+	}{
+		{"web.fetch", "c", "", ""}, {"web.fetch", "c", "", ""}, {"web.fetch", "d", "", "idempotency_conflict"},
+		{"web.fetch", "c", "root", "idempotency_conflict"}, {"web.fetch", "d", "c", ""},
+		{"clock.now", "c", "", ""}, {"clock.now", "d", "", ""},
+	} {
+		o.headers = []string{"Idempotency-Key", c.tool}
+		_, answer := o.tell(native, &step{calls: []call{{tool: c.tool, arguments: `{}`}}, thread: c.thread, ancestors: c.ancestors, by: "ada"})
+		if conflict := strings.Contains(answer.Body.String(), "idempotency_conflict"); conflict != (c.code != "") || !conflict && answer.Code != http.StatusOK {
+			t.Errorf("%+v: %d %s", c, answer.Code, answer.Body)
+		}
+	}
+	o.headers = nil
+	if got, answer := o.tell(native, &step{calls: []call{{tool: "files.write", arguments: `{"path":"a"}`}}, thread: "d", by: "ada"}); !slices.Equal(got, []string{""}) {
+		t.Errorf("the thread is labelled: %s", answer.Body)
+	}
+}
+
 // TestAllowedLater: a call that people allow is judged again in the thread from which its own came, by what that has done
 // meanwhile, although the request that takes it up names no thread.
 func TestAllowedLater(t *testing.T) {

@@ -192,7 +192,8 @@ func (s *Approvals) list(r *Request) (any, error) {
 		if arguments == "no" || arguments == "short" && len(found[i].Arguments) > shortArguments {
 			found[i].Arguments = nil
 		}
-		if r.Caller.seesRules(found[i].Rules) {
+		pending := state == "" || s.Desk.State(&found[i]) != approval.Expired // one that is live may lack a yes that nobody can give any more
+		if pending && r.Caller.seesRules(found[i].Rules) {
 			answer.Approvals = append(answer.Approvals, s.view(r.Caller, &found[i]))
 		}
 	}

@@ -6,13 +6,17 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls"
 	"github.com/callgate/callgate/gateway/faces/admin"
 	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/internal/testkit/facetest"
+	"github.com/callgate/callgate/store"
+	"github.com/callgate/callgate/store/approval"
 	"github.com/callgate/callgate/tool"
 )
 
@@ -33,17 +37,26 @@ func (staff) Authenticate(credential string) *identity.Principal {
 // People decide by the API: not the requester, one that stands for its agent or is its user, nor
 // those of other rules; to what was shown, and only while it waits.
 func TestVotesOverTheAPI(t *testing.T) {
+	var later atomic.Int64
+	now := func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
 	f := facetest.New(t, facetest.Options{
 		Config: facetest.Config(t, map[string]string{
-			"callgate.yaml":  "registry: {files: [tools.yaml]}\napprovals: approvals.yaml\n",
-			"approvals.yaml": "rules: {refunds: {hint: look, remember: {same: 1h}}, deploys: {}}\n",
-			"policy.csv":     "p, Analyst, *, pay, , ask:refunds\n",
-			"tools.yaml": "tools:\n  - {name: pay, version: 1.0.0, description: Pays., kind: execute, effect: once, run: {type: demo},\n" +
+			"callgate.yaml":   "registry: {files: [tools.yaml]}\napprovals: approvals.yaml\nauth: {mode: keys}\nprincipals: principals.yaml\n",
+			"principals.yaml": "principals: [{name: ops, key_sha256: " + strings.Repeat("ab", 32) + ", operator: true}]\n", // others are staff
+			"approvals.yaml":  "rules: {refunds: {hint: look, remember: {same: 1h}}, deploys: {approve: 2}}\n",
+			"policy.csv":      "p, Analyst, *, pay, , ask:refunds\np, Analyst, *, ship, , ask:deploys\n",
+			"tools.yaml": "tools:\n  - {name: ship, version: 1.0.0, description: Ships., kind: execute, run: {type: demo}, input_schema: {type: object}}\n  - {name: pay, version: 1.0.0, description: Pays., kind: execute, effect: once, run: {type: demo},\n" +
 				"     input_schema: {type: object, properties: {amount: {type: number}, pin: {type: string, x-secret: true}}}}\n",
 		}),
 		Engine: facetest.ToolFunc(func(call tool.Call) (tool.Result, error) { return tool.Result{Body: call.Arguments, JSON: true}, nil }),
-		Change: func(c *gateway.Config, _ *calls.Deps) {
+		Change: func(c *gateway.Config, p *calls.Deps) {
+			kept := store.NewMemory(now)
 			c.Identity, c.ApprovalPages = staff{}, "https://ops.example/console/approvals/"
+			c.People = func(v approval.Vote) approval.Voter {
+				p := staff{}.Authenticate(v.By)
+				return approval.Voter{Principal: p.Name, Approves: p.Approves, Agents: p.Agents}
+			}
+			p.Now, p.Store, p.Approvals = now, kept, kept
 		},
 	})
 	pay := gateway.Request{Credential: "bot", User: "user", Inputs: []gateway.Input{{Completion: []byte(`{"tool":{"name":"pay","arguments":{"amount":7,"pin":"canary"}}}`)}}}
@@ -130,5 +143,22 @@ func TestVotesOverTheAPI(t *testing.T) {
 	}
 	if status, v, text := send("ops", "DELETE", "/v1/approvals/"+o.ApprovalRequest.ID, ""); status != 200 || v.State != "withdrawn" {
 		t.Errorf("revoke: %d %s", status, text)
+	}
+
+	// What has one yes of two is there for a while after people could decide it, and waits for nobody.
+	ship := gateway.Request{Credential: "bot", Inputs: []gateway.Input{{Completion: []byte(`{"tool":{"name":"ship","arguments":{}}}`)}}}
+	path = "/v1/approvals/" + f.Executor.Handle(t.Context(), ship, "").ApprovalRequest.ID
+	_, shown, _ = send("other", "GET", path, "")
+	for _, step := range []struct {
+		later  time.Duration
+		status int // of a yes
+		listed bool
+	}{{-time.Minute, 200, true}, {time.Minute, 409, false}} {
+		later.Store(int64(time.Until(shown.Until) + step.later))
+		status, _, text := send("other", "POST", path, `{"vote":"yes","digest":"`+shown.Digest+`","reason":"`+step.later.String()+`"}`)
+		_, _, list := send("other", "GET", "/v1/approvals?state=waiting", "")
+		if status != step.status || strings.Contains(list, shown.ID) != step.listed {
+			t.Errorf("%s from its end: %d %s; waiting are %s", step.later, status, text, list)
+		}
 	}
 }

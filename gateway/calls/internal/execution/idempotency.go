@@ -30,7 +30,7 @@ func (c *Call) ClaimKey(ctx context.Context, key string) (*Outcome, error) {
 	answers := elicit.IsAnswerKey(key)
 	own := c.StoreCall(key)
 	// A call that was put back from a log may have no digest.
-	other := prior.Scope != own.Scope || prior.Digest != own.Digest && prior.Digest != ""
+	other := prior.Scope != own.Scope || prior.Digest != own.Digest && prior.Digest != "" || !c.MayRepeat(&prior.Call)
 	switch {
 	case answers && (prior.Step == store.Opened || !other && prior.Step != store.Ended):
 		// The first answer is still judged, and has answered nothing if it is refused.
@@ -40,7 +40,7 @@ func (c *Call) ClaimKey(ctx context.Context, key string) (*Outcome, error) {
 			"What was asked has been answered otherwise, and the first answer stands. Send the call without the state to be asked anew.")
 	case other:
 		return nil, refusal.New(refusal.IdempotencyConflict,
-			"This idempotency key has been used with another completion. Use a new key for a new call.")
+			"This idempotency key is that of a request with another completion, agent, user, thread or project: use a new key for a new call.")
 	case prior.Step != store.Ended:
 		return nil, refusal.New(refusal.CallInProgress, "The call of this idempotency key still runs. Ask for it again later.")
 	}
