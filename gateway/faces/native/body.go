@@ -101,7 +101,7 @@ func ReadBody(data []byte) (Body, error) {
 		case "completion", "agent", "workspace", "project", "finish_reason", "id", "thread", "user":
 			return isText(name, first)
 		case "thread_ancestors":
-			if first != '[' && first != 'n' {
+			if first != '[' {
 				return errAncestors
 			}
 			return nil
@@ -137,9 +137,10 @@ func readObject(data []byte, maxDepth int, expected string, expect func(string, 
 
 func unknown(name string) error { return fmt.Errorf("unknown member %s", parser.Quote(name)) }
 
-// isText refuses what is no string, by its first byte. A null is an optional member that is absent.
+// isText refuses what is no string, by its first byte. A null stands for no id and no finish_reason: for whom a
+// completion is judged is not left open by one.
 func isText(name string, first byte) error {
-	if first != '"' && (first != 'n' || name == "completion") {
+	if first != '"' && (first != 'n' || name != "id" && name != "finish_reason") {
 		return fmt.Errorf("%q must be a string", name)
 	}
 	return nil

@@ -68,21 +68,23 @@ func TestMembersAreBounded(t *testing.T) {
 	}
 }
 
-// TestNullIsAbsent: a null stands for each member that a body or a line need not have.
+// TestNullIsAbsent: a null stands for no id and no reason, and for nothing that says for whom a completion is judged.
 func TestNullIsAbsent(t *testing.T) {
-	const more = `,"agent":null,"workspace":null,"project":null,"finish_reason":null`
-	got, err := native.ReadBody([]byte(`{"completion":"a","id":null,"thread":null,"thread_ancestors":null,"user":null` + more + `}`))
+	got, err := native.ReadBody([]byte(`{"completion":"a","id":null,"finish_reason":null}`))
 	if want := (native.Body{Completion: []byte("a")}); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("a body: %+v, %v", got, err)
 	}
-	got, err = native.ReadLine([]byte(`{"id":1,"completion":"a"` + more + `}`))
+	got, err = native.ReadLine([]byte(`{"id":1,"completion":"a","finish_reason":null}`))
 	if want := (native.Body{ID: []byte("1"), Completion: []byte("a")}); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("a line: %+v, %v", got, err)
 	}
-	for _, body := range []string{`{"completion":null}`, `{"completion":"a","unknown":null}`} {
-		if _, err := native.ReadBody([]byte(body)); err == nil {
-			t.Errorf("%s was read", body)
+	for _, name := range []string{"agent", "workspace", "project", "thread", "thread_ancestors", "user", "unknown"} {
+		if _, err := native.ReadBody([]byte(`{"completion":"a","` + name + `":null}`)); err == nil {
+			t.Errorf("%s: null was read", name)
 		}
+	}
+	if _, err := native.ReadBody([]byte(`{"completion":null}`)); err == nil {
+		t.Error("a completion that is null was read")
 	}
 }
 
