@@ -189,7 +189,7 @@ func TestHookInstallAgent(t *testing.T) {
 		if code, printed, _ := command(t, nil, "hook", "install", agent, "--agent", "My coder"); code != 0 || !strings.Contains(printed, want) {
 			t.Errorf("%s: %d %s", agent, code, printed)
 		}
-		for _, name := range []string{"$HOME", "`id`", `a"b`, "a'b", `a\b`} {
+		for _, name := range []string{"$HOME", "`id`", `a"b`, "a'b", `a\b`, "", "a\nb"} {
 			if code, printed, _ := command(t, nil, "hook", "install", agent, "--agent", name); code != 2 || printed != "" {
 				t.Errorf("%s, %s: %d %s", agent, name, code, printed)
 			}

@@ -52,7 +52,7 @@ func parseYAML(r *Report, file string, data []byte) (Node, bool) {
 		return r.refuse(syntaxFault(file, data, err))
 	}
 	root := Node{Report: r, File: file, Node: document.Content[0], root: document.Content[0]}
-	if root.Kind == yaml.ScalarNode && root.Value == "" && root.Style == 0 {
+	if root.Kind == yaml.ScalarNode && root.Value == "" && root.Style == 0 && root.Anchor == "" {
 		return noKeys(r, file), true
 	}
 	return root, true

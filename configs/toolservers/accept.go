@@ -74,7 +74,7 @@ func Propose(ctx context.Context, of Discoverer, loaded *configs.Config, s lockf
 	}
 	p.Accepted = lockfile.Accept(s, wanted)
 	for _, pin := range old {
-		same := func(other lockfile.Pin) bool { return other.Name == pin.Name }
+		same := func(other lockfile.Pin) bool { return other.Name == pin.Name && other.Version == pin.Version }
 		if meant(pin.Name) && !slices.ContainsFunc(p.Accepted.Pins, same) && !slices.ContainsFunc(p.Forgotten, same) {
 			p.Forgotten = append(p.Forgotten, pin) // its definition cannot be accepted now
 		}

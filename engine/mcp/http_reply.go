@@ -50,7 +50,7 @@ const maxRedirect = 200
 // that can be shown.
 func redirectOf(response *http.Response) string {
 	to, err := response.Location()
-	if err != nil {
+	if err != nil || to.Scheme != "https" && (to.Scheme != "http" || response.Request.URL.Scheme != "http") {
 		return ""
 	}
 	shown := to.Scheme + "://" + to.Host + to.EscapedPath()

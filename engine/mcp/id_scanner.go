@@ -1,5 +1,7 @@
 package mcp
 
+import "strconv"
+
 // idScanner finds the id of a message while its bytes pass, even if the message is too
 // long to be kept or is not strict JSON: then only the call with that id fails. It holds
 // a few bytes.
@@ -10,7 +12,7 @@ type idScanner struct {
 	inValue bool // after the colon of a member of the message
 	name    []byte
 	ids     int // members of that name
-	value   []byte
+	digits  []byte
 }
 
 // idName is the name of the member, and maxDigits the length of its value.
@@ -32,7 +34,6 @@ func (g *idScanner) scan(b []byte) {
 			if g.depth == 1 && !g.inValue {
 				g.name = g.name[:0]
 			}
-			g.keep(c)
 		case '{', '[':
 			g.depth++
 		case '}', ']':
@@ -47,23 +48,15 @@ func (g *idScanner) scan(b []byte) {
 		case ',':
 			g.inValue = g.inValue && g.depth != 1
 		default:
-			if c > ' ' {
-				g.keep(c)
+			if c > ' ' && g.depth == 1 && g.inValue && string(g.name) == idName && len(g.digits) <= maxDigits {
+				g.digits = append(g.digits, c)
 			}
 		}
 	}
 }
 
-// keep keeps a byte of the id's value.
-func (g *idScanner) keep(c byte) {
-	if g.depth == 1 && g.inValue && string(g.name) == idName && len(g.value) <= maxDigits {
-		g.value = append(g.value, c)
-	}
-}
-
 // scanString scans a byte of a string.
 func (g *idScanner) scanString(c byte) {
-	g.keep(c)
 	switch {
 	case g.escaped:
 		g.escaped = false
@@ -79,6 +72,6 @@ func (g *idScanner) scanString(c byte) {
 
 // id is the id that was found.
 func (g *idScanner) id() (int64, bool) {
-	id, ok := requestID(g.value)
-	return id, ok && g.ids == 1 && len(g.value) <= maxDigits
+	id, err := strconv.ParseInt(string(g.digits), 10, 64)
+	return id, err == nil && g.ids == 1 && len(g.digits) <= maxDigits
 }

@@ -60,6 +60,7 @@ func unreadableList(format string, args ...any) error {
 type toolList struct {
 	left    int64
 	found   []tool.Definition
+	read    int            // elements
 	places  map[string]int // of the tools in found, by their names
 	headers map[string][]headerBinding
 }
@@ -106,7 +107,8 @@ func isComplete(members map[string]json.RawMessage) bool {
 
 // add adds one tool. One that cannot be read, or has the name of another, costs no other tool.
 func (l *toolList) add(b json.RawMessage) {
-	d, headers := l.read(b)
+	l.read++
+	d, headers := l.tool(b)
 	i, twice := l.places[d.Name]
 	switch {
 	case d.Name == "":
@@ -123,16 +125,16 @@ func (l *toolList) add(b json.RawMessage) {
 	l.found = append(l.found, d)
 }
 
-// read reads one tool, and which of its arguments headers repeat. It does not read the annotations, because
+// tool reads one tool, and which of its arguments headers repeat. It does not read the annotations, because
 // nothing is granted on a server's word.
-func (l *toolList) read(b json.RawMessage) (d tool.Definition, headers []headerBinding) {
+func (l *toolList) tool(b json.RawMessage) (d tool.Definition, headers []headerBinding) {
 	members, ok := object(b)
 	d.InputSchema, d.OutputSchema = members["inputSchema"], members["outputSchema"]
 	_ = optionalString(members["title"], &d.Title) // which decides nothing
 	headers, err := readHeaderBindings(d.InputSchema)
 	switch {
 	case !ok, !optionalString(members["name"], &d.Name), d.Name == "":
-		d.Name, d.Unusable = "", fmt.Sprintf("tool %d of its list has no name", len(l.found)+1)
+		d.Name, d.Unusable = "", fmt.Sprintf("tool %d of its list has no name", l.read)
 	case !optionalString(members["description"], &d.Description):
 		d.Unusable = "its description is not a text"
 	case d.InputSchema == nil:

@@ -33,14 +33,9 @@ func TestScanID(t *testing.T) {
 			t.Fatalf("found %d %v, want %d in %s", got, ok, id, b)
 		}
 	})
-	for _, none := range []string{"", "SECRET", "[]", `{"result":{"id":7}}`, `{"id":"07"}`, `{"id":"7"8}`, `{"id":"a"}`, `{"id":null}`, `{"id":{"id":7}}`, `[{"id":7}]`, `{"id":}`, `{"id":7,"id":8}`, `{"id":7.5}`, `{"id":"7.0"}`, `{"id":7 8x}`} {
+	for _, none := range []string{"", "SECRET", "[]", `{"result":{"id":7}}`, `{"id":"7"}`, `{"id":null}`, `{"id":{"id":7}}`, `[{"id":7}]`, `{"id":}`, `{"id":7,"id":8}`, `{"id":7.5}`, `{"id":7e1}`, `{"id":7 8x}`} {
 		if id, ok := mcp.IDOf([]byte(none)); ok {
 			t.Errorf("%s: found %d", none, id)
-		}
-	}
-	for _, seven := range []string{`{"id":"7"}`, `{"a":"\"id\":8","id" : "7","b":{"id":"9"}}`, `{"id":7.0,"b":1}`} {
-		if id, ok := mcp.IDOf([]byte(seven)); !ok || id != 7 {
-			t.Errorf("%s: found %d %v", seven, id, ok)
 		}
 	}
 	if _, ok := mcp.IDOf(fmt.Appendf(nil, `{"id":%0100d}`, 7)); ok {

@@ -87,7 +87,7 @@ func serve(kind string, arguments []string) int {
 // script is a server below the SDK, whose tools are ways to misbehave.
 type script struct {
 	list    string // instead of the answer to tools/list
-	replies bool   // it answers notifications
+	replies bool   // it answers notifications, and its errors name no request
 	expects bool   // it ends on a request before initialize
 	mu      sync.Mutex
 	release chan struct{}
@@ -126,6 +126,10 @@ func (s *script) serve() {
 				time.AfterFunc(100*time.Millisecond, func() { s.say(`{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"x"}}`) })
 			}
 		case "server/discover", "ping":
+			if s.replies && m.Method == "server/discover" {
+				s.say(`{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"x"}}`)
+				continue
+			}
 			s.say(`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32601,"message":"SECRET"}}`)
 		case "initialize":
 			s.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}}`)
@@ -202,9 +206,6 @@ func (s *script) act(tool, id string) {
 		s.say(head, text(folder), "}")
 	case "environment":
 		s.say(head, text(strings.Join(os.Environ(), "\n")), "}")
-	case "refused later":
-		time.Sleep(600 * time.Millisecond)
-		s.say(`{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"x"}}`)
 	case "slow echo":
 		time.Sleep(800 * time.Millisecond)
 		s.say(head, text("hi"), "}")
@@ -261,12 +262,12 @@ func (s *script) act(tool, id string) {
 		s.say(head, text("SECRET"), "}")
 	case "id as text":
 		s.say(`{"jsonrpc":"2.0","id":"` + id + `","result":` + text("hi") + "}")
-	case "large, id as text":
-		s.say(`{"jsonrpc":"2.0","id":"`, id, `","result":`, text(strings.Repeat("x", 8<<20)), "}")
-	case "refused, no id":
+	case "no id":
+		s.say(`{"jsonrpc":"2.0","result":` + text("SECRET") + "}")
 		s.say(`{"jsonrpc":"2.0","error":{"code":-32700,"message":"SECRET"}}`)
-	case "refused, id null":
 		s.say(`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"SECRET"}}`)
+		s.say(`{"level":"info","id":"` + id + `","msg":"SECRET"}`)
+		s.say(head, text("hi"), "}")
 	case "wait":
 		<-s.release
 		s.say(head, text("hi"), "}")
@@ -295,13 +296,12 @@ func TestHostilePrograms(t *testing.T) {
 		late    = refusal.ToolTimeout     // outcome_unknown for once
 		invalid = refusal.InvalidResult
 		large   = refusal.ResultTooLarge
-		failed  = refusal.ToolFailed
 	)
 	for tool, want := range map[string]refusal.Code{
 		"echo": "", "carriage return": "", "noise": "", "stderr": "", "asks": "", "wrong id": "", "answer and die": "",
 		"duplicate": invalid, "duplicate, id last": invalid, "bad text": invalid,
-		"id as text": "", "refused, no id": failed, "refused, id null": failed,
-		"large": large, "large, id last": large, "large, id as text": large, "a little large": large,
+		"id as text": "", "no id": "",
+		"large": large, "large, id last": large, "a little large": large,
 		"endless": away, "die": away, "batch": away,
 		"hang": late, "deaf": late, "garbage": late,
 	} {
@@ -432,24 +432,15 @@ func TestProgramsThatExpectInitialize(t *testing.T) {
 	}
 }
 
-// TestErrorsWithoutAnID: one that comes while a single call waits is its answer, unless it may be that of a
-// notification or of a call that was given up.
+// TestErrorsWithoutAnID: one that comes before there is a session answers the request that begins it, and one
+// that comes later answers no call.
 func TestErrorsWithoutAnID(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, engine.Options{}, nil)
+	start := time.Now()
 	must(t, h, local(program(t, "replies"), "slow echo", "once"))
-	command := program(t, "script")
-	must(t, h, local(command, "echo", "once"))
-	late := local(command, "refused later", "once")
-	late.Run.Timeout = 300 * time.Millisecond
-	if _, refused := h.run(t, late); refused == nil || refused.Code != refusal.OutcomeUnknown {
-		t.Errorf("%v", refused)
-	}
-	for _, tool := range []string{"slow echo", "echo"} { // the cancellation may come behind the first
-		must(t, h, local(command, tool, "once"))
-	}
-	if _, refused := h.run(t, local(command, "refused, no id", "once")); refused == nil || refused.Code != refusal.ToolFailed {
-		t.Errorf("%v", refused)
+	if took := time.Since(start); took > 9*time.Second {
+		t.Errorf("the error that names no request was waited for: %v", took)
 	}
 }
 

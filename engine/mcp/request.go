@@ -121,7 +121,7 @@ func (a *reply) asError() error {
 	case a.sessionGone:
 		return errSessionGone
 	case a.redirect != "":
-		return refuse.Reason(fmt.Sprintf("it answered with HTTP status %d, which points to %s: redirects are not followed, so state that URL", a.status, a.redirect))
+		return refuse.Reason(fmt.Sprintf("it answered with HTTP status %d, which points to %s: redirects are not followed; if that is the server's URL, state it", a.status, a.redirect))
 	case a.status != 0:
 		return refuse.Reason(fmt.Sprintf("it answered with HTTP status %d", a.status))
 	}

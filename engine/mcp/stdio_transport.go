@@ -41,9 +41,6 @@ type local struct {
 	waiting   map[int64]*pendingRequest
 	endErr    error // why done is closed
 	linesRead uint64
-	// sent counts what was written. Up to unclaimed it holds something that nobody waits for, a notification or
-	// a request that was given up, and that the program may have yet to come to.
-	sent, unclaimed uint64
 
 	// noise counts the lines on end that were no messages, and their bytes. Only readLines uses them.
 	noise, noiseBytes int
@@ -56,7 +53,6 @@ type pendingRequest struct {
 	*request
 	reply     chan *reply // holds one
 	linesRead uint64      // lines that had come when it was written
-	place     uint64      // in what was sent; 0: it was not
 }
 
 func startLocal(l *sharedSession) (*local, error) {
@@ -93,11 +89,7 @@ func (l *local) roundTrip(ctx context.Context, q *request) *reply {
 	if q.method == wire.MethodDiscover {
 		// Programs of the older revisions may ignore a request that they do not know.
 		defer time.AfterFunc(discoverTimeout, func() {
-			if l.complete(q.id, 0, &reply{rpcError: &jsonrpc.Error{Code: jsonrpc.CodeMethod}}) {
-				l.mu.Lock()
-				defer l.mu.Unlock()
-				l.unclaimed = max(l.unclaimed, w.place)
-			}
+			l.complete(q.id, 0, &reply{rpcError: &jsonrpc.Error{Code: jsonrpc.CodeMethod}})
 		}).Stop()
 	}
 	err := l.notify(ctx, q)
@@ -143,7 +135,6 @@ func (l *local) agreed(string, string) {}
 func (l *local) abandon(ctx context.Context, w *pendingRequest, why error) *reply {
 	l.mu.Lock()
 	delete(l.waiting, w.id)
-	l.unclaimed = max(l.unclaimed, w.place)
 	unresponsive := w.linesRead == l.linesRead && len(l.waiting) == 0
 	if l.endErr != nil {
 		why = l.endErr
@@ -200,7 +191,7 @@ func (l *local) write(ctx context.Context, line []byte, q *request) error {
 	}
 	deadline, _ := ctx.Deadline()
 	if q != nil {
-		l.numberSent(q)
+		q.sent = true
 	}
 	_ = l.program.Input.SetWriteDeadline(deadline)
 	late := make(chan struct{})
@@ -226,19 +217,6 @@ func (l *local) write(ctx context.Context, line []byte, q *request) error {
 		return err
 	}
 	return nil
-}
-
-// numberSent numbers a request or a notification that is about to be written.
-func (l *local) numberSent(q *request) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	q.sent = true
-	l.sent++
-	if w := l.waiting[q.id]; w != nil {
-		w.place = l.sent
-	} else {
-		l.unclaimed = l.sent
-	}
 }
 
 // refusedInput says why a program's input is closed: as a rule the program has ended, and its
@@ -270,22 +248,21 @@ func (l *local) handleLine(line []byte) error {
 		if id, ok := requestID(m.id); ok {
 			l.complete(id, int64(len(line)), replyOf(m))
 		}
-	default:
-		l.complete(l.onlyRequest(), int64(len(line)), replyOf(m))
+	case m.rpcError != nil:
+		l.complete(l.greeting(), int64(len(line)), replyOf(m))
 	}
 	return nil
 }
 
-// onlyRequest is the id of the request that an error without an id answers: of the one that waits, if the
-// error can be about nothing else. 0 is that of none.
-func (l *local) onlyRequest() int64 {
+// greeting is the id of the request that an error without an id answers: of the one that begins a session, while
+// nothing else was asked. Later such an error may be about a notification, a reply, or a call that was given up.
+// 0 is the id of none.
+func (l *local) greeting() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.waiting) == 1 && l.unclaimed == 0 {
-		for id, w := range l.waiting {
-			if w.place > 0 {
-				return id
-			}
+	for id, w := range l.waiting {
+		if len(l.waiting) == 1 && (w.method == wire.MethodDiscover || w.method == wire.MethodInitialize) {
+			return id
 		}
 	}
 	return 0
@@ -346,9 +323,6 @@ func (l *local) complete(id, length int64, a *reply) bool {
 		return false
 	}
 	delete(l.waiting, id)
-	if w.place > l.unclaimed {
-		l.unclaimed = 0 // a program answers in order
-	}
 	if length > w.limit {
 		a = &reply{tooLarge: true}
 	}
