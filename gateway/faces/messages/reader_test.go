@@ -450,6 +450,49 @@ func TestReadAtOnce(t *testing.T) {
 	}
 }
 
+// TestGoesOnBehindACall: a client gets what a block brings once, and in its order, where a call begins meanwhile.
+func TestGoesOnBehindACall(t *testing.T) {
+	hosted := strings.NewReplacer("tool_use", "server_tool_use", "toolu_1", "s").Replace(lineTool0)
+	piece := func(text string) string { return strings.Replace(lineArgs0, `{\"q\":1}`, text, 1) }
+	unknown := strings.Replace(lineText, `"type":"text","text":""`, `"type":"shell","id":"a"`, 1)
+	other := func(n string) string {
+		return strings.Replace(lineHello, `"type":"text_delta","text":"Hello"`, `"type":"shell_delta","n":`+n, 1)
+	}
+	at1 := func(line string) string { return strings.Replace(line, `"index":0`, `"index":1`, 1) }
+	const q = `"partial_json":"{\"q\":1}"`
+	for name, test := range map[string]struct {
+		lines, want []string
+	}{
+		"a hosted input":               {[]string{hosted, piece(`{\"q\"`), lineTool1, piece(`:1}`), lineStop0, lineStop1}, []string{`"index":0,"delta":{"type":"input_json_delta",` + q}},
+		"one without an earlier piece": {[]string{hosted, lineTool1, lineArgs0, lineStop0, lineStop1}, []string{`"index":0,"delta":{"type":"input_json_delta",` + q}},
+		"one in front of the call":     {[]string{hosted, piece(`{\"q\"`), piece(`:1}`), lineStop0, lineTool1, lineStop1}, []string{`"index":0,"delta":{"type":"input_json_delta",` + q}},
+		"one in the start": {[]string{strings.Replace(hosted, `{}`, `{"q":1}`, 1), piece(""), lineTool1, lineStop0, lineStop1},
+			[]string{`"index":0,"delta":{"type":"input_json_delta",` + q}},
+		"an unknown block":          {[]string{unknown, other("1"), lineTool1, other("2"), lineStop0, lineStop1}, []string{`"n":1`, `"n":2`}},
+		"one in front":              {[]string{unknown, other("1"), other("2"), lineStop0, lineTool1, lineStop1}, []string{`"n":1`, `"n":2`}},
+		"one that begins behind it": {[]string{lineTool0, lineStop0, at1(unknown), at1(other("1")), at1(other("2")), lineStop1}, []string{`"n":1`, `"n":2`}},
+	} {
+		got := readStream(streamOf(append(append([]string{lineStart}, test.lines...), lineToolUse, lineStop)...), options{unknown: true})
+		if got.err != nil {
+			t.Errorf("%s: %v", name, got.err)
+			continue
+		}
+		sent := got.asSent(t)
+		if strings.Count(sent, "content_block_delta\n") != len(test.want) || strings.Count(sent, `"input":{}`) > 2 {
+			t.Errorf("%s: a client is sent %s", name, sent)
+		}
+		for rest, i := sent, 0; i < len(test.want); i++ {
+			_, after, found := strings.Cut(rest, test.want[i])
+			if rest = after; !found {
+				t.Errorf("%s: a client gets no %s in %s", name, test.want[i], sent)
+			}
+		}
+		if strings.Contains(sent, `"type":"shell","id":"a","input"`) {
+			t.Errorf("%s: changed: %s", name, sent)
+		}
+	}
+}
+
 // TestUsage adds up the parts of a budget, and keeps the last value of each member.
 func TestUsage(t *testing.T) {
 	first := strings.Replace(lineStart, `"input_tokens":3`, `"input_tokens":3,"cache_creation_input_tokens":10,"cache_read_input_tokens":100`, 1)
