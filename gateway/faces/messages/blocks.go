@@ -45,6 +45,7 @@ type block struct {
 	input      []byte
 	citations  [][]byte
 	compaction []member // content and encrypted_content, last values
+	others     [][]byte // deltas of a block of an unknown type
 	hasInput   bool     // the start carried input
 	signed     bool     // a signature came
 	resigned   bool     // in deltas

@@ -285,10 +285,8 @@ func (r *reader) addDelta(b *block, d *delta) error {
 		if b.hasInput && len(d.value) > 0 {
 			return errors.New("input both in the start of a block and in its deltas")
 		}
-		if b.input = append(b.input, d.value...); b.Kind == turns.Call {
-			return nil
-		}
-		added.Raw = appendTextDelta(nil, inputDelta, d.value)
+		b.input = append(b.input, d.value...)
+		return nil // which is shown whole, see endBlock: what came before a call and what came behind it are one input
 	case signatureDelta:
 		if b.signed {
 			return errors.New("two signatures of one block")
@@ -308,6 +306,9 @@ func (r *reader) addDelta(b *block, d *delta) error {
 		}
 		b.compaction = d.compaction
 		return nil
+	default:
+		b.others = append(b.others, bytes.Clone(d.raw))
+		b.Wire = b.others
 	}
 	r.delta(added)
 	return nil
@@ -331,8 +332,13 @@ func (r *reader) endBlock(b *block) error {
 	b.open = false
 	r.open--
 	r.form.Forget()
-	if b.Kind == turns.Summary {
+	switch {
+	case b.Kind == turns.Summary:
 		r.begin(&b.Part)
+	case b.row.called && !b.hasInput:
+		for _, d := range brought(&b.Part) {
+			r.delta(d)
+		}
 	}
 	r.delta(turns.Delta{Is: turns.Stop, Part: &b.Part})
 	return nil

@@ -29,6 +29,7 @@
 // # Streams
 //
 // Text is sent as the kernel releases it, thinking as it comes, both until the first tool_use.
+// The input of a call at the provider is sent once its block has ended, whole.
 // From there on nothing but pings is sent until the whole turn was judged; then the rest leaves
 // at once. Indexes are dense. A refusal after something was sent is an error event, which ends
 // the stream; no block is closed before it.

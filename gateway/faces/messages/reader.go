@@ -146,7 +146,7 @@ func (r *reader) message(message part, whole bool) error {
 		case "usage":
 			err = r.addUsage(checked)
 		case "error": // in place of a message
-			if !rawjson.IsNull(checked) {
+			if !isNothing(checked) {
 				return stated(typeOf(checked), message.checked)
 			}
 		default:
@@ -334,12 +334,14 @@ func (r *reader) readEvent(name, data []byte) (*event, error) {
 		case "context_management":
 			e.context = value.checked
 		case "error":
-			e.failed, e.errorType = !rawjson.IsNull(value.checked), typeOf(value.checked)
+			e.failed, e.errorType = !isNothing(value.checked), typeOf(value.checked)
 		default:
 			if known := misspelt(string(name), eventMembers); known != "" {
 				err = fmt.Errorf("an event with another spelling of %s", known)
 			}
-			e.elsewhere.Note(name, value.checked)
+			if readsAsObject(value.checked) {
+				e.elsewhere.Note(name, value.checked)
+			}
 		}
 		return err
 	})
@@ -356,6 +358,17 @@ func (r *reader) readEvent(name, data []byte) (*event, error) {
 		err = errors.New("an event whose name is not the type in its data")
 	}
 	return e, err
+}
+
+// readsAsObject reports whether the value of a member of an event can be an input. Some servers pad events with a text.
+func readsAsObject(value []byte) bool {
+	text, isText := rawjson.Text(value)
+	return value[0] == '{' || isText && bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{"))
+}
+
+// isNothing reports whether an error says nothing: some servers write an empty one where there is none.
+func isNothing(failure []byte) bool {
+	return rawjson.IsNull(failure) || slices.Contains([]string{`""`, "false", "[]"}, string(failure)) || isEmptyObject(failure)
 }
 
 // eventNames are the types of events.

@@ -21,6 +21,7 @@ func FuzzStream(f *testing.F) {
 	f.Add([]byte(events(lineStart, thinkingStart, signature, lineStop0, lineTool1, lineArgs1, lineStop1, lineToolUse, lineStop)))
 	f.Add([]byte(events(strings.Replace(lineStart, `"id":"msg_1",`, "", 1), lineText, lineHello, lineTool1, lineHello, lineArgs1, lineStop0, lineStop1, lineToolUse, lineStop)))
 	f.Add([]byte(events(lineStart, thinkingStart, lineText1, strings.Replace(lineHello, `"index":0`, `"index":1`, 1), signature, lineStop0, lineStop1, lineEndTurn, lineStop)))
+	f.Add([]byte(events(lineStart, strings.NewReplacer("tool_use", "server_tool_use", "toolu_1", "s").Replace(lineTool0), lineTool1, lineArgs0, lineArgs1, lineStop0, lineStop1, lineToolUse, lineStop)))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		got := readStream(bytes.NewReader(b), options{})
 		cut := readStream(iotest.OneByteReader(bytes.NewReader(b)), options{})

@@ -46,13 +46,16 @@ func TestPlacesOfACall(t *testing.T) {
 		"with [DONE] as the end":             {[]string{lineStart, lineTool0, lineArgs0, lineStop0, lineToolUse, "data [DONE]"}, `{"q":1}`},
 		"beside another":                     {[]string{lineStart, strings.Replace(lineTool0, `"input":{}`, `"arguments":{"q":2}`, 1), lineArgs0, lineStop0, lineToolUse, lineStop}, `{"q":1}`},
 		"nowhere, with members of servers":   {[]string{lineStart, strings.Replace(lineTool0, `"input":{}`, `"input":{},"parameters":{},"args":"{}","text":"","index":1,"provider_specific_fields":{"thought_signature":"c2ln"},"cache_control":{"type":"ephemeral"}`, 1), lineStop0, lineToolUse, lineStop}, `{}`},
-		"within a text":                      {[]string{lineStart, lineText, lineTool1, lineHello, lineArgs1, lineStop1, lineHello, lineStop0, lineToolUse, lineStop}, `{"q":1}`},
-		"in deltas in turn with a text's":    {[]string{lineStart, lineText, lineHello, lineTool1, strings.Replace(lineArgs1, `{\"q\":1}`, `{\"q\"`, 1), lineHello, strings.Replace(lineArgs1, `{\"q\":1}`, `:1}`, 1), lineStop0, lineStop1, lineToolUse, lineStop}, `{"q":1}`},
-		"that is no JSON":                    {[]string{lineStart, lineTool0, strings.Replace(lineArgs0, `{\"q\":1}`, `{\"q\":`, 1), lineStop0, lineToolUse, lineStop}, `{"q":`},
-		"with a name twice":                  {[]string{lineStart, tool("0", "toolu_1", `{"q":1,"q":2}`), lineStop0, lineToolUse, lineStop}, `{"q":1,"q":2}`},
-		"too deep":                           {[]string{lineStart, tool("0", "toolu_1", `{"q":`+strings.Repeat("[", 300)+strings.Repeat("]", 300)+`}`), lineStop0, lineToolUse, lineStop}, `{"q":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`},
-		"that is no object":                  {[]string{lineStart, tool("0", "toolu_1", `[1]`), lineStop0, lineToolUse, lineStop}, `[1]`},
-		"that is a digit":                    {[]string{lineStart, tool("0", "toolu_1", `1`), lineStop0, lineToolUse, lineStop}, `1`},
+		"nowhere, with padded events": {[]string{lineStart, strings.Replace(lineTool0, `"index":0`, `"index":0,"obfuscation":"xyz"`, 1),
+			strings.Replace(lineArgs0, `"index":0,"delta":{"type":"input_json_delta","partial_json":"{\"q\":1}"}`, `"index":0,"delta":{"type":"input_json_delta","partial_json":""},"p":"abcdefgh"`, 1),
+			strings.Replace(lineStop0, `"index":0`, `"index":0,"p":"abcdefghijk","trace":["a"]`, 1), lineToolUse, lineStop}, `{}`},
+		"within a text":                   {[]string{lineStart, lineText, lineTool1, lineHello, lineArgs1, lineStop1, lineHello, lineStop0, lineToolUse, lineStop}, `{"q":1}`},
+		"in deltas in turn with a text's": {[]string{lineStart, lineText, lineHello, lineTool1, strings.Replace(lineArgs1, `{\"q\":1}`, `{\"q\"`, 1), lineHello, strings.Replace(lineArgs1, `{\"q\":1}`, `:1}`, 1), lineStop0, lineStop1, lineToolUse, lineStop}, `{"q":1}`},
+		"that is no JSON":                 {[]string{lineStart, lineTool0, strings.Replace(lineArgs0, `{\"q\":1}`, `{\"q\":`, 1), lineStop0, lineToolUse, lineStop}, `{"q":`},
+		"with a name twice":               {[]string{lineStart, tool("0", "toolu_1", `{"q":1,"q":2}`), lineStop0, lineToolUse, lineStop}, `{"q":1,"q":2}`},
+		"too deep":                        {[]string{lineStart, tool("0", "toolu_1", `{"q":`+strings.Repeat("[", 300)+strings.Repeat("]", 300)+`}`), lineStop0, lineToolUse, lineStop}, `{"q":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`},
+		"that is no object":               {[]string{lineStart, tool("0", "toolu_1", `[1]`), lineStop0, lineToolUse, lineStop}, `[1]`},
+		"that is a digit":                 {[]string{lineStart, tool("0", "toolu_1", `1`), lineStop0, lineToolUse, lineStop}, `1`},
 	} {
 		got := readStream(streamOf(test.lines...), options{})
 		if got.err != nil {
@@ -194,6 +197,7 @@ var hostile = map[string][]string{
 	"input beside partial_json":                          {lineStart, lineTool0, strings.Replace(lineArgs0, `"partial_json":"{\"q\":1}"`, `"partial_json":"","input":{"q":1}`, 1), lineStop0, lineToolUse, lineStop},
 	"input beside a delta":                               {lineStart, lineTool0, strings.Replace(lineArgs0, `"partial_json":"{\"q\":1}"}`, `"partial_json":""},"arguments":{"q":1}`, 1), lineStop0, lineToolUse, lineStop},
 	"input beside a block":                               {lineStart, strings.Replace(lineTool0, `"index":0`, `"index":0,"input":{"q":1}`, 1), lineStop0, lineToolUse, lineStop},
+	"input beside a delta, as a text":                    {lineStart, lineTool0, strings.Replace(lineArgs0, `"partial_json":"{\"q\":1}"}`, `"partial_json":""},"p":" {\"q\":1}"`, 1), lineStop0, lineToolUse, lineStop},
 	"input in a block that stops":                        {lineStart, lineTool0, strings.Replace(lineStop0, `"index":0`, `"index":0,"content_block":{"type":"tool_use","input":{"q":1}}`, 1), lineToolUse, lineStop},
 	"no end within a block":                              {lineStart, lineTool0, lineArgs0},
 	"no end after a block":                               {lineStart, lineTool0, lineArgs0, lineStop0},
@@ -283,6 +287,9 @@ func TestHarmless(t *testing.T) {
 		"no id":                       {text, `"id":"msg_1",`, ``},
 		"an empty id":                 {text, `"id":"msg_1"`, `"id":""`},
 		"an id that is a number":      {text, `"id":"msg_1"`, `"id":1`},
+		"an error of nothing":         {text, `"id":"msg_1"`, `"id":"msg_1","error":{}`},
+		"a blank error":               {text, `"id":"msg_1"`, `"id":"msg_1","error":""`},
+		"an error of false":           {text, `"id":"msg_1"`, `"id":"msg_1","error":false`},
 		"an id with a space":          {text, `"id":"msg_1"`, `"id":"a b"`},
 		"no model":                    {text, `,"model":"claude-x"`, ``},
 		"a model of null":             {text, `"model":"claude-x"`, `"model":null`},
@@ -447,6 +454,49 @@ func TestReadAtOnce(t *testing.T) {
 	}
 	if err := r.End(); err != nil || len(r.answer.Parts) != 4 {
 		t.Errorf("%v, %+v", err, r.answer)
+	}
+}
+
+// TestGoesOnBehindACall: a client gets what a block brings once, and in its order, where a call begins meanwhile.
+func TestGoesOnBehindACall(t *testing.T) {
+	hosted := strings.NewReplacer("tool_use", "server_tool_use", "toolu_1", "s").Replace(lineTool0)
+	piece := func(text string) string { return strings.Replace(lineArgs0, `{\"q\":1}`, text, 1) }
+	unknown := strings.Replace(lineText, `"type":"text","text":""`, `"type":"shell","id":"a"`, 1)
+	other := func(n string) string {
+		return strings.Replace(lineHello, `"type":"text_delta","text":"Hello"`, `"type":"shell_delta","n":`+n, 1)
+	}
+	at1 := func(line string) string { return strings.Replace(line, `"index":0`, `"index":1`, 1) }
+	const q = `"partial_json":"{\"q\":1}"`
+	for name, test := range map[string]struct {
+		lines, want []string
+	}{
+		"a hosted input":               {[]string{hosted, piece(`{\"q\"`), lineTool1, piece(`:1}`), lineStop0, lineStop1}, []string{`"index":0,"delta":{"type":"input_json_delta",` + q}},
+		"one without an earlier piece": {[]string{hosted, lineTool1, lineArgs0, lineStop0, lineStop1}, []string{`"index":0,"delta":{"type":"input_json_delta",` + q}},
+		"one in front of the call":     {[]string{hosted, piece(`{\"q\"`), piece(`:1}`), lineStop0, lineTool1, lineStop1}, []string{`"index":0,"delta":{"type":"input_json_delta",` + q}},
+		"one in the start": {[]string{strings.Replace(hosted, `{}`, `{"q":1}`, 1), piece(""), lineTool1, lineStop0, lineStop1},
+			[]string{`"index":0,"delta":{"type":"input_json_delta",` + q}},
+		"an unknown block":          {[]string{unknown, other("1"), lineTool1, other("2"), lineStop0, lineStop1}, []string{`"n":1`, `"n":2`}},
+		"one in front":              {[]string{unknown, other("1"), other("2"), lineStop0, lineTool1, lineStop1}, []string{`"n":1`, `"n":2`}},
+		"one that begins behind it": {[]string{lineTool0, lineStop0, at1(unknown), at1(other("1")), at1(other("2")), lineStop1}, []string{`"n":1`, `"n":2`}},
+	} {
+		got := readStream(streamOf(append(append([]string{lineStart}, test.lines...), lineToolUse, lineStop)...), options{unknown: true})
+		if got.err != nil {
+			t.Errorf("%s: %v", name, got.err)
+			continue
+		}
+		sent := got.asSent(t)
+		if strings.Count(sent, "content_block_delta\n") != len(test.want) || strings.Count(sent, `"input":{}`) > 2 {
+			t.Errorf("%s: a client is sent %s", name, sent)
+		}
+		for rest, i := sent, 0; i < len(test.want); i++ {
+			_, after, found := strings.Cut(rest, test.want[i])
+			if rest = after; !found {
+				t.Errorf("%s: a client gets no %s in %s", name, test.want[i], sent)
+			}
+		}
+		if strings.Contains(sent, `"type":"shell","id":"a","input"`) {
+			t.Errorf("%s: changed: %s", name, sent)
+		}
 	}
 }
 

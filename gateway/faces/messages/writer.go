@@ -105,6 +105,7 @@ func start(p *turns.Part) []byte {
 		return with(p.Raw, member{"thinking", []byte(`""`)})
 	case p.Row == &rowThinking.Row:
 		return with(p.Raw, member{"thinking", []byte(`""`)}, member{"signature", []byte(`""`)})
+	case p.Kind == turns.Unknown: // whatever it has
 	case p.Call.ID != "":
 		return with(p.Raw, member{"input", []byte("{}")})
 	case p.Kind == turns.Summary:
@@ -134,6 +135,11 @@ func brought(p *turns.Part) (deltas []turns.Delta) {
 			}
 			return nil
 		})
+	case p.Kind == turns.Unknown:
+		others, _ := p.Wire.([][]byte)
+		for _, raw := range others {
+			mark(raw)
+		}
 	case p.Call.ID != "":
 		if !isEmptyObject(p.Call.Arguments) {
 			mark(appendTextDelta(nil, inputDelta, p.Call.Arguments))
