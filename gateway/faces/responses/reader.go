@@ -315,24 +315,32 @@ func (r *reader) itemOf(ends bool) (found *item, err error) {
 		id, _ = optional(rawjson.MemberOf(e.item, "id"))
 		callID, _ = optional(rawjson.MemberOf(e.item, "call_id"))
 	}
-	var open []*item
+	open, last := 0, (*item)(nil) // of the items that have not ended
 	for _, it := range r.items {
 		switch {
-		case id != "" && it.id == id, callID != "" && it.isCall() && it.call.id == callID:
+		case id != "" && (it.id == id || it.eventID == id), callID != "" && it.isCall() && it.call.id == callID:
 			if found != nil {
 				return nil, errManyItems
 			}
 			found = it
 		case !it.done:
-			open = append(open, it)
+			open, last = open+1, it
 		}
 	}
 	switch {
-	case found != nil, len(open) == 0, !ends && !isJudged(e.kind) && !eventOf(e.kind, "reasoning"):
-	case id == "" && len(open) > 1:
+	case found != nil, open == 0, !ends && !isJudged(e.kind) && !eventOf(e.kind, "reasoning"):
+	case id == "" && open > 1:
 		return nil, errManyItems
-	case id == "" || len(open) == 1 && open[0].id == "":
-		found = open[0]
+	case id == "":
+		found = last
+	case open > 1 || last.id != "":
+	case !last.isCall():
+		found = last
+	case last.call.id == "" && last.eventID == "": // its first id, which stays its own: another is that of another call
+		if r.ids[id] || r.callIDs[id] {
+			return nil, errSameID
+		}
+		found, last.eventID, r.ids[id], r.callIDs[id] = last, id, true, true
 	}
 	r.unindexed = r.unindexed || found != nil
 	return found, nil
@@ -452,14 +460,14 @@ func (r *reader) settle(it, last *item) error {
 			return err
 		}
 		if late {
-			if r.callIDs[it.call.id] {
+			if r.callIDs[it.call.id] && it.call.id != it.eventID {
 				return errSameCallID
 			}
 			r.callIDs[it.call.id] = true
 		}
 		if last.id != it.id && last.id != "" {
-			if r.ids[last.id] {
-				return errors.New("two items with one id")
+			if r.ids[last.id] && last.id != it.eventID {
+				return errSameID
 			}
 			it.id, r.ids[last.id] = last.id, true
 		}

@@ -9,6 +9,34 @@ import (
 	"github.com/callgate/callgate/upstream"
 )
 
+// between are the events of a stream that has no indexes, and lists the items that have ended in it.
+func between(events ...string) func() []string {
+	return func() []string {
+		var items []string
+		for _, data := range events {
+			if item, ends := strings.CutPrefix(data, `{"type":"response.output_item.done","item":`); ends {
+				items = append(items, strings.TrimSuffix(item, "}"))
+			}
+		}
+		all := append([]string{`{"type":"response.created","response":{"id":"resp_1","status":"in_progress"}}`}, events...)
+		return append(all, `{"type":"response.completed","response":{"id":"resp_1","status":"completed","output":[`+strings.Join(items, ",")+`]}}`)
+	}
+}
+
+func itemBegins(item string) string {
+	return `{"type":"response.output_item.added","item":` + item + `}`
+}
+
+func itemEnds(item string) string { return `{"type":"response.output_item.done","item":` + item + `}` }
+
+func namedCall(callID, name, more string) string {
+	return `{"call_id":"` + callID + `","type":"function_call","name":"` + name + `"` + more + `}`
+}
+
+func argumentsOf(itemID, piece string) string {
+	return `{"type":"response.function_call_arguments.delta","item_id":"` + itemID + `","delta":"` + piece + `"}`
+}
+
 // hostile are streams of which nothing may be used.
 var hostile = map[string]func() []string{
 	// Beginnings and ends.
@@ -83,6 +111,16 @@ var hostile = map[string]func() []string{
 		e[16], e[26] = e[25], strings.Replace(e[26], `"item_id":"ctc_1"`, `"item_id":"fc_1"`, 1) // fc_1 has not ended
 		return slices.Concat(e[:15], e[16:17], e[26:27], e[15:16], e[29:])
 	},
+	"no indexes, and arguments with two ids": between(itemBegins(`{"type":"function_call","name":"read"}`),
+		argumentsOf("x1", `{\"a\"`), argumentsOf("x2", `:1}`), itemEnds(namedCall("c1", "read", ""))),
+	"no indexes, and arguments of a call that comes later": between(itemBegins(namedCall("c1", "read", "")), argumentsOf("c2", `{\"a\":1}`),
+		itemBegins(namedCall("c2", "write", "")), itemEnds(namedCall("c1", "read", "")), itemEnds(namedCall("c2", "write", `,"arguments":"{\"a\":1}"`))),
+	"no indexes, and arguments of a call that never comes": between(itemBegins(namedCall("c1", "read", "")), argumentsOf("c2", `{\"a\":1}`),
+		itemEnds(namedCall("c1", "read", ""))),
+	"no indexes, and arguments before the call_id of another call": between(itemBegins(`{"type":"function_call","name":"read"}`), argumentsOf("c2", `{\"a\":1}`),
+		itemBegins(namedCall("c2", "write", "")), itemEnds(namedCall("c2", "write", "")), itemEnds(`{"type":"function_call","name":"read"}`)),
+	"no indexes, and arguments before the id of another call": between(itemBegins(`{"type":"function_call","name":"read"}`), argumentsOf("f2", `{\"a\":1}`),
+		itemEnds(`{"type":"function_call","name":"read"}`), itemEnds(`{"id":"f2",`+namedCall("c2", "write", "")[1:])),
 	"a delta of an item that is not there": replaced(12, `"output_index":2`, `"output_index":7`),
 	"a delta of another item":              replaced(12, `"output_index":2`, `"output_index":1`),
 	"a name that is not the type":          func() []string { return []string{"{}"} },

@@ -107,7 +107,12 @@ func TestStream(t *testing.T) {
 		"no index of a delta (RS-47)":             without(12, `"output_index":2,`, ``),
 		"no index and no id of a delta (RS-47)":   without(12, `"output_index":2,"item_id":"fc_1",`, ``),
 		"no indexes (RS-47)":                      func() []string { return indexless(base()) },
-		"no content_index":                        without(6, `"content_index":0,`, ``),
+		"no indexes, and no id of a call but in its events": func() []string {
+			e := indexless(base())
+			e[11] = strings.NewReplacer(`"id":"fc_1",`, ``, `"call_id":"call_1",`, ``).Replace(e[11])
+			return e
+		},
+		"no content_index": without(6, `"content_index":0,`, ``),
 		"indexes with gaps (RS-63)": func() []string {
 			return strings.Split(regexp.MustCompile(`"output_index":(\d)`).ReplaceAllString(strings.Join(base(), "\n"), `"output_index":1${1}0`), "\n")
 		},
