@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strconv"
 
+	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/rawjson"
 )
 
@@ -18,6 +19,7 @@ type wireEvent struct {
 	delta, text, arguments, input, diff, command, refused []byte
 	item, part, response, annotation, failure             []byte
 	message, code                                         []byte
+	elsewhere                                             turns.Elsewhere // what no event has as its own
 
 	output, content, commandIndex int // absent: -1
 
@@ -101,10 +103,12 @@ func (e *wireEvent) split() error {
 			if value[0] == '"' {
 				varies = paddingValue
 			}
+		case "agent", "response_id", "event_id": // of the event
 		default:
 			if isDisguised(name) {
 				return errors.New("a member whose name is that of another but for the case of letters")
 			}
+			e.elsewhere.Note(name, value)
 		}
 		if varies != maxValues {
 			e.note(varies, start, end)
@@ -135,4 +139,18 @@ func (e *wireEvent) split() error {
 	}
 	e.kind = kind
 	return nil
+}
+
+// argumentsBut is where an event may have the arguments of a call, but for the member that it has them in; empty: in none.
+func (e *wireEvent) argumentsBut(read string) turns.Elsewhere {
+	found := e.elsewhere
+	for _, m := range [...]struct {
+		name  string
+		value []byte
+	}{{"delta", e.delta}, {"arguments", e.arguments}, {"input", e.input}, {"text", e.text}} {
+		if m.value != nil && m.name != read {
+			found.Note([]byte(m.name), m.value)
+		}
+	}
+	return found
 }

@@ -319,7 +319,16 @@ func (it *item) readPayload(f *fields, done bool) error {
 			payload = "input"
 		}
 		_ = rawjson.Each(it.raw, func(name, value []byte) error { // it was checked before
-			if member := string(name); member != payload && member != "server_label" {
+			switch string(name) {
+			case payload, "server_label":
+			case "caller":
+				_ = rawjson.Each(value, func(name, value []byte) error {
+					if string(name) != "caller_id" {
+						c.elsewhere.Note(name, value)
+					}
+					return nil
+				})
+			default:
 				c.elsewhere.Note(name, value)
 			}
 			return nil

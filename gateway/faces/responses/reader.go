@@ -2,6 +2,7 @@ package responses
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -395,6 +396,7 @@ func (r *reader) addItem() error {
 	if err != nil {
 		return err
 	}
+	item.call.elsewhere = cmp.Or(item.call.elsewhere, e.argumentsBut(""))
 	item.raw, item.added, item.index = nil, raw, e.output
 	r.unindexed = r.unindexed || e.output < 0
 	for _, part := range item.parts {
@@ -422,6 +424,7 @@ func (r *reader) endItem(it *item) error {
 	if err != nil {
 		return err
 	}
+	last.call.elsewhere = cmp.Or(last.call.elsewhere, e.argumentsBut(""))
 	r.bytes += len(last.raw)
 	r.repeated += min(len(last.raw), it.stated())
 	if err := r.settle(it, last); err != nil {

@@ -37,6 +37,17 @@ func argumentsOf(itemID, piece string) string {
 	return `{"type":"response.function_call_arguments.delta","item_id":"` + itemID + `","delta":"` + piece + `"}`
 }
 
+// withoutArguments is the base stream, whose function_call has none, with other events of it.
+func withoutArguments(of ...string) func() []string {
+	return func() []string {
+		e := base()
+		for _, at := range []int{15, 29} {
+			edited(e, at, `"arguments":"{\"a\":1}"`, `"arguments":""`)
+		}
+		return slices.Concat(e[:12], of, e[15:])
+	}
+}
+
 // hostile are streams of which nothing may be used.
 var hostile = map[string]func() []string{
 	// Beginnings and ends.
@@ -121,6 +132,18 @@ var hostile = map[string]func() []string{
 		itemBegins(namedCall("c2", "write", "")), itemEnds(namedCall("c2", "write", "")), itemEnds(`{"type":"function_call","name":"read"}`)),
 	"no indexes, and arguments before the id of another call": between(itemBegins(`{"type":"function_call","name":"read"}`), argumentsOf("f2", `{\"a\":1}`),
 		itemEnds(`{"type":"function_call","name":"read"}`), itemEnds(`{"id":"f2",`+namedCall("c2", "write", "")[1:])),
+	// Arguments that stand in another member.
+	"arguments beside a delta that is null": withoutArguments(`{"type":"response.function_call_arguments.delta","output_index":2,"delta":null,"partial_json":"{\"a\":1}"}`),
+	"arguments beside an empty delta":       withoutArguments(`{"type":"response.function_call_arguments.delta","output_index":2,"delta":"","arguments":"{\"a\":1}"}`),
+	"arguments beside no arguments":         withoutArguments(`{"type":"response.function_call_arguments.done","output_index":2,"arguments":"","input":"{\"a\":1}"}`),
+	"a piece of arguments in another member": func() []string {
+		return renumbered(inserted(13, `{"type":"response.function_call_arguments.delta","output_index":2,"delta":null,"piece":"x"}`)())
+	},
+	"arguments beside an item that ends":   func() []string { return edited(withoutArguments()(), 12, `"item":`, `"arguments":"{\"a\":1}","item":`) },
+	"arguments beside an item that begins": func() []string { return edited(withoutArguments()(), 11, `"item":`, `"parameters":{"a":1},"item":`) },
+	"arguments within the caller of an item": func() []string {
+		return edited(withoutArguments()(), 12, `"name":`, `"caller":{"type":"direct","arguments":"{\"a\":1}"},"name":`)
+	},
 	"a delta of an item that is not there": replaced(12, `"output_index":2`, `"output_index":7`),
 	"a delta of another item":              replaced(12, `"output_index":2`, `"output_index":1`),
 	"a name that is not the type":          func() []string { return []string{"{}"} },

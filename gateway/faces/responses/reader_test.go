@@ -159,14 +159,15 @@ func TestStream(t *testing.T) {
 
 // replaced is the base stream with an event changed; every change must find its place.
 func replaced(at int, old, by string) func() []string {
-	return func() []string {
-		events := base()
-		if !strings.Contains(events[at], old) {
-			panic("nothing to replace: " + old)
-		}
-		events[at] = strings.Replace(events[at], old, by, 1)
-		return events
+	return func() []string { return edited(base(), at, old, by) }
+}
+
+func edited(events []string, at int, old, by string) []string {
+	if !strings.Contains(events[at], old) {
+		panic("nothing to replace: " + old)
 	}
+	events[at] = strings.Replace(events[at], old, by, 1)
+	return events
 }
 
 func inserted(at int, data ...string) func() []string {
@@ -199,6 +200,19 @@ func indexless(events []string) []string {
 		events[i] = regexp.MustCompile(`"(output|content)_index":\d,`).ReplaceAllString(events[i], "")
 	}
 	return renumbered(events)
+}
+
+// TestNoArguments: what is known to hold no arguments takes the place of none.
+func TestNoArguments(t *testing.T) {
+	for _, events := range [][]string{
+		{},
+		{`{"type":"response.function_call_arguments.delta","output_index":2,"delta":"","obfuscation":"x","agent":{"agent_name":"a"},"response_id":"r"}`},
+		{`{"type":"response.function_call_arguments.done","output_index":2,"name":"read","arguments":"","input":null,"x":7}`},
+	} {
+		if _, err := read(bytes.NewReader(body(withoutArguments(events...)())), strict()); err != nil {
+			t.Errorf("%s: %v", events, cause(err))
+		}
+	}
 }
 
 func TestHostileStreams(t *testing.T) {
