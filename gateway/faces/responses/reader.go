@@ -93,6 +93,10 @@ func (r *reader) End() error {
 		return fmt.Errorf("%w without its terminal event", turns.ErrIncomplete)
 	}
 	a := &r.answer
+	reason, _ := word(rawjson.MemberOf(r.reply.Head.Get(memberDetails), "reason"))
+	if reason != "" && a.Reason == "completed" { // what is said to be missing may be of a call
+		a.Reason = "incomplete"
+	}
 	pending := a.Reason == "queued" || a.Reason == "in_progress"
 	if pending && (!r.background || len(r.items) > 0) {
 		return fmt.Errorf("%w: an answer with the status %s", turns.ErrIncomplete, a.Reason)
@@ -144,7 +148,7 @@ func (r *reader) End() error {
 		a.End = turns.Paused
 	default:
 		a.End = turns.Cut
-		if reason, _ := word(rawjson.MemberOf(r.reply.Head.Get(memberDetails), "reason")); reason == "content_filter" {
+		if reason == "content_filter" {
 			a.Withheld = "incomplete_details.reason " + reason
 		}
 	}
@@ -227,11 +231,11 @@ func (r *reader) read(name, data []byte) error {
 	if r.finished {
 		return errors.New("an event after the end of the reply")
 	}
-	if string(name) == "ping" {
+	data = bytes.TrimLeft(data, " \t\r\n") // parts of a document begin with their first byte
+	if isPing(name, data) {
 		return nil
 	}
 	e := &r.event
-	data = bytes.TrimLeft(data, " \t\r\n") // parts of a document begin with their first byte
 	if !r.template.match(e, data) {
 		if err := e.read(data); err != nil {
 			return err
@@ -254,6 +258,21 @@ func (r *reader) read(name, data []byte) error {
 		return providerError(e.failure)
 	}
 	return r.dispatch()
+}
+
+// isPing reports whether an event only keeps the connection alive, by its name: its data may be anything but an event of
+// another type.
+func isPing(name, data []byte) bool {
+	switch {
+	case string(name) != "ping":
+		return false
+	case len(data) == 0 || data[0] != '{':
+		return true
+	case rawjson.Check(data, maxDepth) != nil:
+		return false
+	}
+	kind, ok := optional(rawjson.MemberOf(data, "type"))
+	return ok && (kind == "" || kind == "ping")
 }
 
 // dispatch goes by the type of the event.
@@ -475,7 +494,9 @@ func (r *reader) settle(it, last *item) error {
 			it.id, r.ids[last.id] = last.id, true
 		}
 	}
-	if !it.done {
+	if it.done {
+		it.complete = it.complete && last.complete
+	} else {
 		it.raw, it.done, it.complete = last.raw, true, last.complete
 	}
 	return nil
@@ -514,7 +535,7 @@ func (r *reader) finish() error {
 	}); err != nil {
 		return err
 	}
-	if listed < streamed && (listed > 0 || r.unindexed) {
+	if listed < streamed && (listed > 0 || r.unindexed && r.calls > 0) {
 		return errors.New("items that the terminal event leaves out")
 	}
 	r.finished, r.last = true, raw
@@ -532,10 +553,11 @@ func (r *reader) finish() error {
 // the connection alive.
 func (r *reader) AddsNothing(name, data []byte) bool {
 	var e wireEvent
+	data = bytes.TrimLeft(data, " \t\r\n")
 	switch {
-	case string(name) == "ping":
+	case isPing(name, data):
 		return true
-	case e.read(bytes.TrimLeft(data, " \t\r\n")) != nil:
+	case e.read(data) != nil:
 		return false
 	}
 	return string(e.kind) == "keepalive" || string(e.kind) == "ping" || bytes.Equal(e.response, r.last)

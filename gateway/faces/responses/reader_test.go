@@ -225,6 +225,16 @@ func TestHostileStreams(t *testing.T) {
 			t.Errorf("%s: read, as %s", name, describe(reply))
 		}
 	}
+	for _, data := range []string{base()[13], `{"type":7}`, `{"type":"ping"`} {
+		if _, err := newReader(strict()).Event([]byte("ping"), []byte(data)); err == nil {
+			t.Errorf("a ping drops %s", data)
+		}
+	}
+	for _, data := range []string{``, `now`, `{}`, ` {"type":"ping"}`} {
+		if _, err := newReader(strict()).Event([]byte("ping"), []byte(data)); err != nil {
+			t.Errorf("a ping of %s: %v", data, cause(err))
+		}
+	}
 	// The name of an event is not believed where it contradicts the type.
 	if _, err := newReader(strict()).Event([]byte("response.in_progress"), []byte(base()[0])); err == nil {
 		t.Error("an event under another name is read")
@@ -262,6 +272,22 @@ func TestIncomplete(t *testing.T) {
 	}
 }
 
+// TestContradictions: a reply is as incomplete as any of its places says.
+func TestContradictions(t *testing.T) {
+	for _, reason := range []string{"content_filter", "max_output_tokens"} {
+		reply, err := read(bytes.NewReader(body(replaced(29, `"incomplete_details":null`, `"incomplete_details":{"reason":"`+reason+`"}`)())), strict())
+		if err != nil || reply.answer.End != turns.Cut || !reply.answer.Partial || (reply.answer.Withheld != "") != (reason == "content_filter") {
+			t.Errorf("%s: %+v, %v", reason, reply, cause(err))
+		}
+	}
+	for _, at := range []int{15, 29} {
+		reply, err := read(bytes.NewReader(body(replaced(at, `"type":"function_call","status":"completed"`, `"type":"function_call","status":"incomplete"`)())), strict())
+		if err != nil || !reply.items[2].own.Cut {
+			t.Errorf("in event %d: %+v, %v", at, reply, cause(err))
+		}
+	}
+}
+
 // TestProviderErrors: the provider's own words are kept, but not in the text of the error.
 func TestProviderErrors(t *testing.T) {
 	for _, data := range []string{
@@ -285,10 +311,23 @@ func TestProviderErrors(t *testing.T) {
 			t.Errorf("%s: %v", body, err)
 		}
 	}
+	_, err := readWhole([]byte(`{"id":"resp_1","status":"completed","error":{"code":null,"message":null}}`), strict())
+	var failed *turns.ProviderError
+	if !errors.As(err, &failed) || failed.Failure.Code+failed.Failure.Message != "" {
+		t.Errorf("an error of nulls: %v, %+v", err, failed)
+	}
 	for _, body := range []string{`{}`, `{"id":"resp_1"}`, `{"foo":"no"}`} {
 		if _, err := readWhole([]byte(body), strict()); err == nil {
 			t.Errorf("%s: read", body)
 		}
+	}
+}
+
+// TestTextsAlone: the end of a stream without indexes need not list its items, where none is a call.
+func TestTextsAlone(t *testing.T) {
+	events := append(indexless(base())[:11], `{"type":"response.completed","response":{"id":"resp_1","status":"completed","output":[]}}`)
+	if reply, err := read(bytes.NewReader(body(events)), strict()); err != nil || len(reply.items) != 2 {
+		t.Errorf("%+v, %v", reply, cause(err))
 	}
 }
 

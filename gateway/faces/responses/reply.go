@@ -139,7 +139,7 @@ func providerError(raw []byte) *turns.ProviderError {
 		value := rawjson.MemberOf(raw, name)
 		if text, ok := rawjson.Text(value); ok {
 			*into = cut(text)
-		} else if _, err := number(value); err == nil { // a status, as the code
+		} else if n, err := number(value); err == nil && n >= 0 { // a status, as the code
 			*into = string(value)
 		}
 	}
