@@ -22,6 +22,7 @@ type wireEvent struct {
 	elsewhere                                             turns.Elsewhere // what no event has as its own
 
 	output, content, commandIndex int // absent: -1
+	sequence                      int // -1: none, or not a number
 
 	values     [maxValues]varyingValue // those that differ from delta to delta
 	valueCount int
@@ -39,9 +40,17 @@ func number(value []byte) (int, error) {
 	return n, nil
 }
 
+// sequenceOf reads a sequence_number; one that is no index is -1.
+func sequenceOf(value []byte) int {
+	if n, err := number(value); err == nil {
+		return n
+	}
+	return -1
+}
+
 // read reads the data of one event into e, and checks it as a whole.
 func (e *wireEvent) read(data []byte) error {
-	*e = wireEvent{data: data, output: -1, content: -1, commandIndex: -1}
+	*e = wireEvent{data: data, output: -1, content: -1, commandIndex: -1, sequence: -1}
 	// The document is checked as a whole, and then split: that takes less time than reading it member by member.
 	if err := rawjson.Check(data, maxDepth); err != nil {
 		return err
@@ -90,8 +99,8 @@ func (e *wireEvent) split() error {
 		case "code":
 			into = &e.code
 		case "sequence_number":
-			if '0' <= value[0] && value[0] <= '9' { // it decides nothing, and may be anything
-				varies = sequenceValue
+			if '0' <= value[0] && value[0] <= '9' { // it may be anything
+				varies, e.sequence = sequenceValue, sequenceOf(value)
 			}
 		case "output_index":
 			index = &e.output

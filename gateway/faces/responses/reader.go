@@ -25,6 +25,9 @@ type reader struct {
 	reply        turns.Reply
 	answer       turns.Answer
 	items        []*item // in their order
+	sequence     int     // the last of an event about an item
+	numbered     bool    // there was one
+	rises        bool    // it has risen
 	unindexed    bool    // an event was about an item, and did not say which by an output_index
 	ids, callIDs map[string]bool
 	calls        int
@@ -290,7 +293,11 @@ func (r *reader) dispatch() error {
 	switch string(e.kind) {
 	case "response.completed", "response.incomplete", "response.failed":
 		return r.finish()
-	case "response.output_item.added":
+	}
+	if err := r.follow(e.sequence); err != nil {
+		return err
+	}
+	if string(e.kind) == "response.output_item.added" {
 		return r.addItem()
 	}
 	ends := string(e.kind) == "response.output_item.done"
@@ -315,6 +322,20 @@ func (r *reader) dispatch() error {
 		return errors.New("an event about an item that has ended")
 	}
 	return r.change(it)
+}
+
+// follow refuses events about items that come twice or in another order, where they are numbered: some servers write one number
+// for all (RS-45).
+func (r *reader) follow(sequence int) error {
+	switch {
+	case sequence < 0:
+		return nil
+	case r.rises && sequence <= r.sequence:
+		return errors.New("a sequence_number that does not rise")
+	}
+	r.rises = r.rises || r.numbered && sequence > r.sequence
+	r.sequence, r.numbered = sequence, true
+	return nil
 }
 
 // itemOf finds the item that an event is about: by its output_index; where it has none, by its item_id, or as the only

@@ -155,6 +155,8 @@ var hostile = map[string]func() []string{
 	"an event of a call about a message":   inserted(7, `{"type":"response.function_call_arguments.delta","output_index":1,"delta":"x"}`),
 	"an item within another event":         inserted(3, `{"type":"response.reasoning_text.delta","output_index":0,"item":`+callItem+`}`),
 	"a response within another event":      inserted(3, `{"type":"response.reasoning_text.delta","output_index":0,"response":`+baseResponse+`}`),
+	"a number that falls (RS-45)":          replaced(12, `"sequence_number":12`, `"sequence_number":3`),
+	"a number that stands (RS-45)":         replaced(13, `"sequence_number":13`, `"sequence_number":12`),
 	// Items.
 	"a beginning of an item twice":           func() []string { return renumbered(inserted(12, base()[11])()) },
 	"an end of an item twice":                func() []string { return renumbered(inserted(16, base()[15])()) },

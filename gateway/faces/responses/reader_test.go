@@ -101,12 +101,15 @@ func TestStream(t *testing.T) {
 		"calls in the terminal event alone":       func() []string { return slices.Delete(base(), 11, 29) },
 		"an item in the terminal event alone":     func() []string { return slices.Delete(base(), 25, 29) },
 		"a gap in the numbers (RS-45)":            without(29, `"sequence_number":29`, `"sequence_number":99`),
-		"a number that falls (RS-45)":             without(12, `"sequence_number":12`, `"sequence_number":3`),
-		"a number that is none (RS-45)":           without(12, `"sequence_number":12`, `"sequence_number":null`),
-		"no index at the end (RS-47)":             without(15, `"output_index":2,`, ``),
-		"no index of a delta (RS-47)":             without(12, `"output_index":2,`, ``),
-		"no index and no id of a delta (RS-47)":   without(12, `"output_index":2,"item_id":"fc_1",`, ``),
-		"no indexes (RS-47)":                      func() []string { return indexless(base()) },
+		"one number for all (RS-45)": func() []string {
+			return strings.Split(regexp.MustCompile(`"sequence_number":\d+`).ReplaceAllString(strings.Join(base(), "\n"), `"sequence_number":7`), "\n")
+		},
+		"a number of the end that falls (RS-45)": without(29, `"sequence_number":29`, `"sequence_number":0`),
+		"a number that is none (RS-45)":          without(12, `"sequence_number":12`, `"sequence_number":null`),
+		"no index at the end (RS-47)":            without(15, `"output_index":2,`, ``),
+		"no index of a delta (RS-47)":            without(12, `"output_index":2,`, ``),
+		"no index and no id of a delta (RS-47)":  without(12, `"output_index":2,"item_id":"fc_1",`, ``),
+		"no indexes (RS-47)":                     func() []string { return indexless(base()) },
 		"no indexes, and no id of a call but in its events": func() []string {
 			e := indexless(base())
 			e[11] = strings.NewReplacer(`"id":"fc_1",`, ``, `"call_id":"call_1",`, ``).Replace(e[11])
