@@ -270,19 +270,19 @@ func (r *reader) state(text *[]byte, closed *bool, value []byte, whole bool) err
 func (r *reader) changeCall(it *item) error {
 	e := &r.event
 	type form struct {
-		prefix string // of the events
-		whole  []byte
+		prefix, member string // of the events, and what states it whole
+		whole          []byte
 	}
 	var f form
 	switch it.Type {
 	case "function_call":
-		f = form{"response.function_call_arguments.", e.arguments}
+		f = form{"response.function_call_arguments.", "arguments", e.arguments}
 	case "custom_tool_call":
-		f = form{"response.custom_tool_call_input.", e.input}
+		f = form{"response.custom_tool_call_input.", "input", e.input}
 	case "shell_call":
-		f = form{"response.shell_call_command.", e.command}
+		f = form{"response.shell_call_command.", "command", e.command}
 	case "apply_patch_call":
-		f = form{"response.apply_patch_call_operation_diff.", e.diff}
+		f = form{"response.apply_patch_call_operation_diff.", "diff", e.diff}
 	}
 	kind, ok := bytes.CutPrefix(e.kind, []byte(f.prefix))
 	if f.prefix == "" || !ok {
@@ -291,11 +291,17 @@ func (r *reader) changeCall(it *item) error {
 	whole := string(kind) == "done"
 	value := f.whole
 	if string(kind) == "delta" {
-		value = e.delta
+		value, f.member = e.delta, "delta"
 	} else if !whole && !(string(kind) == "added" && it.Type == "shell_call") {
 		return errors.New("an event of a type that is not known about a call")
 	}
 	if it.hasTextPayload() {
+		if elsewhere := e.argumentsBut(f.member); elsewhere != "" { // a piece that is not in its place would be lost
+			stated, _ := rawjson.Text(value)
+			if err := elsewhere.Check(stated); err != nil {
+				return err
+			}
+		}
 		return r.state(&it.call.payload, &it.closed, value, whole)
 	}
 	return r.changePieces(it, max(e.commandIndex, 0), value, string(kind) == "added", whole)

@@ -69,8 +69,11 @@ func (t *template) match(e *wireEvent, data []byte) bool {
 	*e = t.event
 	e.data = data
 	for i := range e.valueCount {
-		if e.values[i].kind == deltaValue {
+		switch e.values[i].kind {
+		case deltaValue:
 			e.delta = t.form.Values[i]
+		case sequenceValue:
+			e.sequence = sequenceOf(t.form.Values[i])
 		}
 	}
 	return true

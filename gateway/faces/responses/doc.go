@@ -46,9 +46,10 @@
 //
 // Items are found by their output_index, which rises. An event without one is about the item that its item_id names, which may
 // be the call_id of a call, or about the only one that is open; where it may be about several it is refused, and the terminal
-// event must list all items then (RS-47). The id of an item, and that of the response, may change (RS-46): that of the response
-// is the first one, and so is that of an item that is passed on at once; a call has the last. sequence_number is never read
-// (RS-45): an event that was lost is found by the texts, which every stream states twice. Neither is obfuscation (RS-48).
+// event must list all items then, if one is a call (RS-47). A call that has neither id has that of its first event, and no other call may have it. The id of an item, and that of the response, may change (RS-46): that of the response
+// is the first one, and so is that of an item that is passed on at once; a call has the last. Once a sequence_number of
+// the events about items has risen, each must (RS-45); an event that was lost is found by the texts, which every stream states
+// twice. obfuscation is never read (RS-48).
 //
 // A reply is whole once response.completed or response.incomplete came. Anything after the terminal event but [DONE], and what
 // repeats it, is refused, and so is a stream that ends without one.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strconv"
 
+	"github.com/callgate/callgate/gateway/turns"
 	"github.com/callgate/callgate/internal/rawjson"
 )
 
@@ -18,8 +19,10 @@ type wireEvent struct {
 	delta, text, arguments, input, diff, command, refused []byte
 	item, part, response, annotation, failure             []byte
 	message, code                                         []byte
+	elsewhere                                             turns.Elsewhere // what no event has as its own
 
 	output, content, commandIndex int // absent: -1
+	sequence                      int // -1: none, or not a number
 
 	values     [maxValues]varyingValue // those that differ from delta to delta
 	valueCount int
@@ -37,9 +40,17 @@ func number(value []byte) (int, error) {
 	return n, nil
 }
 
+// sequenceOf reads a sequence_number; one that is no index is -1.
+func sequenceOf(value []byte) int {
+	if n, err := number(value); err == nil {
+		return n
+	}
+	return -1
+}
+
 // read reads the data of one event into e, and checks it as a whole.
 func (e *wireEvent) read(data []byte) error {
-	*e = wireEvent{data: data, output: -1, content: -1, commandIndex: -1}
+	*e = wireEvent{data: data, output: -1, content: -1, commandIndex: -1, sequence: -1}
 	// The document is checked as a whole, and then split: that takes less time than reading it member by member.
 	if err := rawjson.Check(data, maxDepth); err != nil {
 		return err
@@ -88,8 +99,8 @@ func (e *wireEvent) split() error {
 		case "code":
 			into = &e.code
 		case "sequence_number":
-			if '0' <= value[0] && value[0] <= '9' { // it decides nothing, and may be anything
-				varies = sequenceValue
+			if '0' <= value[0] && value[0] <= '9' { // it may be anything
+				varies, e.sequence = sequenceValue, sequenceOf(value)
 			}
 		case "output_index":
 			index = &e.output
@@ -101,10 +112,12 @@ func (e *wireEvent) split() error {
 			if value[0] == '"' {
 				varies = paddingValue
 			}
+		case "agent", "response_id", "event_id": // of the event
 		default:
 			if isDisguised(name) {
 				return errors.New("a member whose name is that of another but for the case of letters")
 			}
+			e.elsewhere.Note(name, value)
 		}
 		if varies != maxValues {
 			e.note(varies, start, end)
@@ -135,4 +148,18 @@ func (e *wireEvent) split() error {
 	}
 	e.kind = kind
 	return nil
+}
+
+// argumentsBut is where an event may have the arguments of a call, but for the member that it has them in; empty: in none.
+func (e *wireEvent) argumentsBut(read string) turns.Elsewhere {
+	found := e.elsewhere
+	for _, m := range [...]struct {
+		name  string
+		value []byte
+	}{{"delta", e.delta}, {"arguments", e.arguments}, {"input", e.input}, {"text", e.text}} {
+		if m.value != nil && m.name != read {
+			found.Note([]byte(m.name), m.value)
+		}
+	}
+	return found
 }

@@ -19,6 +19,8 @@ type item struct {
 	own   turns.Part
 	id    string // empty: the provider gives none
 	index int    // output_index of its events; -1: they have none
+	// eventID is the item_id of the events of a call that had no id of its own when they came; empty: there were none.
+	eventID string
 	// raw is the whole item as it was received last, strict JSON; nil while a stream has not ended it.
 	raw      []byte
 	parts    []*textPart // of a message, in their order
@@ -317,7 +319,16 @@ func (it *item) readPayload(f *fields, done bool) error {
 			payload = "input"
 		}
 		_ = rawjson.Each(it.raw, func(name, value []byte) error { // it was checked before
-			if member := string(name); member != payload && member != "server_label" {
+			switch string(name) {
+			case payload, "server_label":
+			case "caller":
+				_ = rawjson.Each(value, func(name, value []byte) error {
+					if string(name) != "caller_id" {
+						c.elsewhere.Note(name, value)
+					}
+					return nil
+				})
+			default:
 				c.elsewhere.Note(name, value)
 			}
 			return nil

@@ -2,6 +2,7 @@ package responses
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -24,6 +25,9 @@ type reader struct {
 	reply        turns.Reply
 	answer       turns.Answer
 	items        []*item // in their order
+	sequence     int     // the last of an event about an item
+	numbered     bool    // there was one
+	rises        bool    // it has risen
 	unindexed    bool    // an event was about an item, and did not say which by an output_index
 	ids, callIDs map[string]bool
 	calls        int
@@ -92,6 +96,10 @@ func (r *reader) End() error {
 		return fmt.Errorf("%w without its terminal event", turns.ErrIncomplete)
 	}
 	a := &r.answer
+	reason, _ := word(rawjson.MemberOf(r.reply.Head.Get(memberDetails), "reason"))
+	if reason != "" && a.Reason == "completed" { // what is said to be missing may be of a call
+		a.Reason = "incomplete"
+	}
 	pending := a.Reason == "queued" || a.Reason == "in_progress"
 	if pending && (!r.background || len(r.items) > 0) {
 		return fmt.Errorf("%w: an answer with the status %s", turns.ErrIncomplete, a.Reason)
@@ -143,7 +151,7 @@ func (r *reader) End() error {
 		a.End = turns.Paused
 	default:
 		a.End = turns.Cut
-		if reason, _ := word(rawjson.MemberOf(r.reply.Head.Get(memberDetails), "reason")); reason == "content_filter" {
+		if reason == "content_filter" {
 			a.Withheld = "incomplete_details.reason " + reason
 		}
 	}
@@ -226,11 +234,11 @@ func (r *reader) read(name, data []byte) error {
 	if r.finished {
 		return errors.New("an event after the end of the reply")
 	}
-	if string(name) == "ping" {
+	data = bytes.TrimLeft(data, " \t\r\n") // parts of a document begin with their first byte
+	if isPing(name, data) {
 		return nil
 	}
 	e := &r.event
-	data = bytes.TrimLeft(data, " \t\r\n") // parts of a document begin with their first byte
 	if !r.template.match(e, data) {
 		if err := e.read(data); err != nil {
 			return err
@@ -255,6 +263,21 @@ func (r *reader) read(name, data []byte) error {
 	return r.dispatch()
 }
 
+// isPing reports whether an event only keeps the connection alive, by its name: its data may be anything but an event of
+// another type.
+func isPing(name, data []byte) bool {
+	switch {
+	case string(name) != "ping":
+		return false
+	case len(data) == 0 || data[0] != '{':
+		return true
+	case rawjson.Check(data, maxDepth) != nil:
+		return false
+	}
+	kind, ok := optional(rawjson.MemberOf(data, "type"))
+	return ok && (kind == "" || kind == "ping")
+}
+
 // dispatch goes by the type of the event.
 func (r *reader) dispatch() error {
 	e := &r.event
@@ -270,7 +293,11 @@ func (r *reader) dispatch() error {
 	switch string(e.kind) {
 	case "response.completed", "response.incomplete", "response.failed":
 		return r.finish()
-	case "response.output_item.added":
+	}
+	if err := r.follow(e.sequence); err != nil {
+		return err
+	}
+	if string(e.kind) == "response.output_item.added" {
 		return r.addItem()
 	}
 	ends := string(e.kind) == "response.output_item.done"
@@ -297,6 +324,20 @@ func (r *reader) dispatch() error {
 	return r.change(it)
 }
 
+// follow refuses events about items that come twice or in another order, where they are numbered: some servers write one number
+// for all (RS-45).
+func (r *reader) follow(sequence int) error {
+	switch {
+	case sequence < 0:
+		return nil
+	case r.rises && sequence <= r.sequence:
+		return errors.New("a sequence_number that does not rise")
+	}
+	r.rises = r.rises || r.numbered && sequence > r.sequence
+	r.sequence, r.numbered = sequence, true
+	return nil
+}
+
 // itemOf finds the item that an event is about: by its output_index; where it has none, by its item_id, or as the only
 // item that has not ended (RS-47). nil: none that was added. ends says that the event is the end of an item.
 func (r *reader) itemOf(ends bool) (found *item, err error) {
@@ -315,24 +356,32 @@ func (r *reader) itemOf(ends bool) (found *item, err error) {
 		id, _ = optional(rawjson.MemberOf(e.item, "id"))
 		callID, _ = optional(rawjson.MemberOf(e.item, "call_id"))
 	}
-	var open []*item
+	open, last := 0, (*item)(nil) // of the items that have not ended
 	for _, it := range r.items {
 		switch {
-		case id != "" && it.id == id, callID != "" && it.isCall() && it.call.id == callID:
+		case id != "" && (it.id == id || it.eventID == id), callID != "" && it.isCall() && it.call.id == callID:
 			if found != nil {
 				return nil, errManyItems
 			}
 			found = it
 		case !it.done:
-			open = append(open, it)
+			open, last = open+1, it
 		}
 	}
 	switch {
-	case found != nil, len(open) == 0, !ends && !isJudged(e.kind) && !eventOf(e.kind, "reasoning"):
-	case id == "" && len(open) > 1:
+	case found != nil, open == 0, !ends && !isJudged(e.kind) && !eventOf(e.kind, "reasoning"):
+	case id == "" && open > 1:
 		return nil, errManyItems
-	case id == "" || len(open) == 1 && open[0].id == "":
-		found = open[0]
+	case id == "":
+		found = last
+	case open > 1 || last.id != "":
+	case !last.isCall():
+		found = last
+	case last.call.id == "" && last.eventID == "": // its first id, which stays its own: another is that of another call
+		if r.ids[id] || r.callIDs[id] {
+			return nil, errSameID
+		}
+		found, last.eventID, r.ids[id], r.callIDs[id] = last, id, true, true
 	}
 	r.unindexed = r.unindexed || found != nil
 	return found, nil
@@ -387,6 +436,7 @@ func (r *reader) addItem() error {
 	if err != nil {
 		return err
 	}
+	item.call.elsewhere = cmp.Or(item.call.elsewhere, e.argumentsBut(""))
 	item.raw, item.added, item.index = nil, raw, e.output
 	r.unindexed = r.unindexed || e.output < 0
 	for _, part := range item.parts {
@@ -414,6 +464,7 @@ func (r *reader) endItem(it *item) error {
 	if err != nil {
 		return err
 	}
+	last.call.elsewhere = cmp.Or(last.call.elsewhere, e.argumentsBut(""))
 	r.bytes += len(last.raw)
 	r.repeated += min(len(last.raw), it.stated())
 	if err := r.settle(it, last); err != nil {
@@ -452,19 +503,21 @@ func (r *reader) settle(it, last *item) error {
 			return err
 		}
 		if late {
-			if r.callIDs[it.call.id] {
+			if r.callIDs[it.call.id] && it.call.id != it.eventID {
 				return errSameCallID
 			}
 			r.callIDs[it.call.id] = true
 		}
 		if last.id != it.id && last.id != "" {
-			if r.ids[last.id] {
-				return errors.New("two items with one id")
+			if r.ids[last.id] && last.id != it.eventID {
+				return errSameID
 			}
 			it.id, r.ids[last.id] = last.id, true
 		}
 	}
-	if !it.done {
+	if it.done {
+		it.complete = it.complete && last.complete
+	} else {
 		it.raw, it.done, it.complete = last.raw, true, last.complete
 	}
 	return nil
@@ -503,7 +556,7 @@ func (r *reader) finish() error {
 	}); err != nil {
 		return err
 	}
-	if listed < streamed && (listed > 0 || r.unindexed) {
+	if listed < streamed && (listed > 0 || r.unindexed && r.calls > 0) {
 		return errors.New("items that the terminal event leaves out")
 	}
 	r.finished, r.last = true, raw
@@ -521,10 +574,11 @@ func (r *reader) finish() error {
 // the connection alive.
 func (r *reader) AddsNothing(name, data []byte) bool {
 	var e wireEvent
+	data = bytes.TrimLeft(data, " \t\r\n")
 	switch {
-	case string(name) == "ping":
+	case isPing(name, data):
 		return true
-	case e.read(bytes.TrimLeft(data, " \t\r\n")) != nil:
+	case e.read(data) != nil:
 		return false
 	}
 	return string(e.kind) == "keepalive" || string(e.kind) == "ping" || bytes.Equal(e.response, r.last)

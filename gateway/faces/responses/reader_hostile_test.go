@@ -9,6 +9,45 @@ import (
 	"github.com/callgate/callgate/upstream"
 )
 
+// between are the events of a stream that has no indexes, and lists the items that have ended in it.
+func between(events ...string) func() []string {
+	return func() []string {
+		var items []string
+		for _, data := range events {
+			if item, ends := strings.CutPrefix(data, `{"type":"response.output_item.done","item":`); ends {
+				items = append(items, strings.TrimSuffix(item, "}"))
+			}
+		}
+		all := append([]string{`{"type":"response.created","response":{"id":"resp_1","status":"in_progress"}}`}, events...)
+		return append(all, `{"type":"response.completed","response":{"id":"resp_1","status":"completed","output":[`+strings.Join(items, ",")+`]}}`)
+	}
+}
+
+func itemBegins(item string) string {
+	return `{"type":"response.output_item.added","item":` + item + `}`
+}
+
+func itemEnds(item string) string { return `{"type":"response.output_item.done","item":` + item + `}` }
+
+func namedCall(callID, name, more string) string {
+	return `{"call_id":"` + callID + `","type":"function_call","name":"` + name + `"` + more + `}`
+}
+
+func argumentsOf(itemID, piece string) string {
+	return `{"type":"response.function_call_arguments.delta","item_id":"` + itemID + `","delta":"` + piece + `"}`
+}
+
+// withoutArguments is the base stream, whose function_call has none, with other events of it.
+func withoutArguments(of ...string) func() []string {
+	return func() []string {
+		e := base()
+		for _, at := range []int{15, 29} {
+			edited(e, at, `"arguments":"{\"a\":1}"`, `"arguments":""`)
+		}
+		return slices.Concat(e[:12], of, e[15:])
+	}
+}
+
 // hostile are streams of which nothing may be used.
 var hostile = map[string]func() []string{
 	// Beginnings and ends.
@@ -83,6 +122,28 @@ var hostile = map[string]func() []string{
 		e[16], e[26] = e[25], strings.Replace(e[26], `"item_id":"ctc_1"`, `"item_id":"fc_1"`, 1) // fc_1 has not ended
 		return slices.Concat(e[:15], e[16:17], e[26:27], e[15:16], e[29:])
 	},
+	"no indexes, and arguments with two ids": between(itemBegins(`{"type":"function_call","name":"read"}`),
+		argumentsOf("x1", `{\"a\"`), argumentsOf("x2", `:1}`), itemEnds(namedCall("c1", "read", ""))),
+	"no indexes, and arguments of a call that comes later": between(itemBegins(namedCall("c1", "read", "")), argumentsOf("c2", `{\"a\":1}`),
+		itemBegins(namedCall("c2", "write", "")), itemEnds(namedCall("c1", "read", "")), itemEnds(namedCall("c2", "write", `,"arguments":"{\"a\":1}"`))),
+	"no indexes, and arguments of a call that never comes": between(itemBegins(namedCall("c1", "read", "")), argumentsOf("c2", `{\"a\":1}`),
+		itemEnds(namedCall("c1", "read", ""))),
+	"no indexes, and arguments before the call_id of another call": between(itemBegins(`{"type":"function_call","name":"read"}`), argumentsOf("c2", `{\"a\":1}`),
+		itemBegins(namedCall("c2", "write", "")), itemEnds(namedCall("c2", "write", "")), itemEnds(`{"type":"function_call","name":"read"}`)),
+	"no indexes, and arguments before the id of another call": between(itemBegins(`{"type":"function_call","name":"read"}`), argumentsOf("f2", `{\"a\":1}`),
+		itemEnds(`{"type":"function_call","name":"read"}`), itemEnds(`{"id":"f2",`+namedCall("c2", "write", "")[1:])),
+	// Arguments that stand in another member.
+	"arguments beside a delta that is null": withoutArguments(`{"type":"response.function_call_arguments.delta","output_index":2,"delta":null,"partial_json":"{\"a\":1}"}`),
+	"arguments beside an empty delta":       withoutArguments(`{"type":"response.function_call_arguments.delta","output_index":2,"delta":"","arguments":"{\"a\":1}"}`),
+	"arguments beside no arguments":         withoutArguments(`{"type":"response.function_call_arguments.done","output_index":2,"arguments":"","input":"{\"a\":1}"}`),
+	"a piece of arguments in another member": func() []string {
+		return renumbered(inserted(13, `{"type":"response.function_call_arguments.delta","output_index":2,"delta":null,"piece":"x"}`)())
+	},
+	"arguments beside an item that ends":   func() []string { return edited(withoutArguments()(), 12, `"item":`, `"arguments":"{\"a\":1}","item":`) },
+	"arguments beside an item that begins": func() []string { return edited(withoutArguments()(), 11, `"item":`, `"parameters":{"a":1},"item":`) },
+	"arguments within the caller of an item": func() []string {
+		return edited(withoutArguments()(), 12, `"name":`, `"caller":{"type":"direct","arguments":"{\"a\":1}"},"name":`)
+	},
 	"a delta of an item that is not there": replaced(12, `"output_index":2`, `"output_index":7`),
 	"a delta of another item":              replaced(12, `"output_index":2`, `"output_index":1`),
 	"a name that is not the type":          func() []string { return []string{"{}"} },
@@ -94,6 +155,8 @@ var hostile = map[string]func() []string{
 	"an event of a call about a message":   inserted(7, `{"type":"response.function_call_arguments.delta","output_index":1,"delta":"x"}`),
 	"an item within another event":         inserted(3, `{"type":"response.reasoning_text.delta","output_index":0,"item":`+callItem+`}`),
 	"a response within another event":      inserted(3, `{"type":"response.reasoning_text.delta","output_index":0,"response":`+baseResponse+`}`),
+	"a number that falls (RS-45)":          replaced(12, `"sequence_number":12`, `"sequence_number":3`),
+	"a number that stands (RS-45)":         replaced(13, `"sequence_number":13`, `"sequence_number":12`),
 	// Items.
 	"a beginning of an item twice":           func() []string { return renumbered(inserted(12, base()[11])()) },
 	"an end of an item twice":                func() []string { return renumbered(inserted(16, base()[15])()) },

@@ -101,13 +101,21 @@ func TestStream(t *testing.T) {
 		"calls in the terminal event alone":       func() []string { return slices.Delete(base(), 11, 29) },
 		"an item in the terminal event alone":     func() []string { return slices.Delete(base(), 25, 29) },
 		"a gap in the numbers (RS-45)":            without(29, `"sequence_number":29`, `"sequence_number":99`),
-		"a number that falls (RS-45)":             without(12, `"sequence_number":12`, `"sequence_number":3`),
-		"a number that is none (RS-45)":           without(12, `"sequence_number":12`, `"sequence_number":null`),
-		"no index at the end (RS-47)":             without(15, `"output_index":2,`, ``),
-		"no index of a delta (RS-47)":             without(12, `"output_index":2,`, ``),
-		"no index and no id of a delta (RS-47)":   without(12, `"output_index":2,"item_id":"fc_1",`, ``),
-		"no indexes (RS-47)":                      func() []string { return indexless(base()) },
-		"no content_index":                        without(6, `"content_index":0,`, ``),
+		"one number for all (RS-45)": func() []string {
+			return strings.Split(regexp.MustCompile(`"sequence_number":\d+`).ReplaceAllString(strings.Join(base(), "\n"), `"sequence_number":7`), "\n")
+		},
+		"a number of the end that falls (RS-45)": without(29, `"sequence_number":29`, `"sequence_number":0`),
+		"a number that is none (RS-45)":          without(12, `"sequence_number":12`, `"sequence_number":null`),
+		"no index at the end (RS-47)":            without(15, `"output_index":2,`, ``),
+		"no index of a delta (RS-47)":            without(12, `"output_index":2,`, ``),
+		"no index and no id of a delta (RS-47)":  without(12, `"output_index":2,"item_id":"fc_1",`, ``),
+		"no indexes (RS-47)":                     func() []string { return indexless(base()) },
+		"no indexes, and no id of a call but in its events": func() []string {
+			e := indexless(base())
+			e[11] = strings.NewReplacer(`"id":"fc_1",`, ``, `"call_id":"call_1",`, ``).Replace(e[11])
+			return e
+		},
+		"no content_index": without(6, `"content_index":0,`, ``),
 		"indexes with gaps (RS-63)": func() []string {
 			return strings.Split(regexp.MustCompile(`"output_index":(\d)`).ReplaceAllString(strings.Join(base(), "\n"), `"output_index":1${1}0`), "\n")
 		},
@@ -154,14 +162,15 @@ func TestStream(t *testing.T) {
 
 // replaced is the base stream with an event changed; every change must find its place.
 func replaced(at int, old, by string) func() []string {
-	return func() []string {
-		events := base()
-		if !strings.Contains(events[at], old) {
-			panic("nothing to replace: " + old)
-		}
-		events[at] = strings.Replace(events[at], old, by, 1)
-		return events
+	return func() []string { return edited(base(), at, old, by) }
+}
+
+func edited(events []string, at int, old, by string) []string {
+	if !strings.Contains(events[at], old) {
+		panic("nothing to replace: " + old)
 	}
+	events[at] = strings.Replace(events[at], old, by, 1)
+	return events
 }
 
 func inserted(at int, data ...string) func() []string {
@@ -196,6 +205,19 @@ func indexless(events []string) []string {
 	return renumbered(events)
 }
 
+// TestNoArguments: what is known to hold no arguments takes the place of none.
+func TestNoArguments(t *testing.T) {
+	for _, events := range [][]string{
+		{},
+		{`{"type":"response.function_call_arguments.delta","output_index":2,"delta":"","obfuscation":"x","agent":{"agent_name":"a"},"response_id":"r"}`},
+		{`{"type":"response.function_call_arguments.done","output_index":2,"name":"read","arguments":"","input":null,"x":7}`},
+	} {
+		if _, err := read(bytes.NewReader(body(withoutArguments(events...)())), strict()); err != nil {
+			t.Errorf("%s: %v", events, cause(err))
+		}
+	}
+}
+
 func TestHostileStreams(t *testing.T) {
 	if len(hostile) < 60 {
 		t.Fatal(len(hostile))
@@ -204,6 +226,16 @@ func TestHostileStreams(t *testing.T) {
 		reply, err := read(bytes.NewReader(body(events())), strict())
 		if err == nil {
 			t.Errorf("%s: read, as %s", name, describe(reply))
+		}
+	}
+	for _, data := range []string{base()[13], `{"type":7}`, `{"type":"ping"`} {
+		if _, err := newReader(strict()).Event([]byte("ping"), []byte(data)); err == nil {
+			t.Errorf("a ping drops %s", data)
+		}
+	}
+	for _, data := range []string{``, `now`, `{}`, ` {"type":"ping"}`} {
+		if _, err := newReader(strict()).Event([]byte("ping"), []byte(data)); err != nil {
+			t.Errorf("a ping of %s: %v", data, cause(err))
 		}
 	}
 	// The name of an event is not believed where it contradicts the type.
@@ -243,6 +275,22 @@ func TestIncomplete(t *testing.T) {
 	}
 }
 
+// TestContradictions: a reply is as incomplete as any of its places says.
+func TestContradictions(t *testing.T) {
+	for _, reason := range []string{"content_filter", "max_output_tokens"} {
+		reply, err := read(bytes.NewReader(body(replaced(29, `"incomplete_details":null`, `"incomplete_details":{"reason":"`+reason+`"}`)())), strict())
+		if err != nil || reply.answer.End != turns.Cut || !reply.answer.Partial || (reply.answer.Withheld != "") != (reason == "content_filter") {
+			t.Errorf("%s: %+v, %v", reason, reply, cause(err))
+		}
+	}
+	for _, at := range []int{15, 29} {
+		reply, err := read(bytes.NewReader(body(replaced(at, `"type":"function_call","status":"completed"`, `"type":"function_call","status":"incomplete"`)())), strict())
+		if err != nil || !reply.items[2].own.Cut {
+			t.Errorf("in event %d: %+v, %v", at, reply, cause(err))
+		}
+	}
+}
+
 // TestProviderErrors: the provider's own words are kept, but not in the text of the error.
 func TestProviderErrors(t *testing.T) {
 	for _, data := range []string{
@@ -266,10 +314,23 @@ func TestProviderErrors(t *testing.T) {
 			t.Errorf("%s: %v", body, err)
 		}
 	}
+	_, err := readWhole([]byte(`{"id":"resp_1","status":"completed","error":{"code":null,"message":null}}`), strict())
+	var failed *turns.ProviderError
+	if !errors.As(err, &failed) || failed.Failure.Code+failed.Failure.Message != "" {
+		t.Errorf("an error of nulls: %v, %+v", err, failed)
+	}
 	for _, body := range []string{`{}`, `{"id":"resp_1"}`, `{"foo":"no"}`} {
 		if _, err := readWhole([]byte(body), strict()); err == nil {
 			t.Errorf("%s: read", body)
 		}
+	}
+}
+
+// TestTextsAlone: the end of a stream without indexes need not list its items, where none is a call.
+func TestTextsAlone(t *testing.T) {
+	events := append(indexless(base())[:11], `{"type":"response.completed","response":{"id":"resp_1","status":"completed","output":[]}}`)
+	if reply, err := read(bytes.NewReader(body(events)), strict()); err != nil || len(reply.items) != 2 {
+		t.Errorf("%+v, %v", reply, cause(err))
 	}
 }
 

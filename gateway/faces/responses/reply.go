@@ -139,7 +139,7 @@ func providerError(raw []byte) *turns.ProviderError {
 		value := rawjson.MemberOf(raw, name)
 		if text, ok := rawjson.Text(value); ok {
 			*into = cut(text)
-		} else if _, err := number(value); err == nil { // a status, as the code
+		} else if n, err := number(value); err == nil && n >= 0 { // a status, as the code
 			*into = string(value)
 		}
 	}
@@ -185,7 +185,10 @@ func (r *reader) readOutput(output []byte, take func(at int, it *item) error) er
 	})
 }
 
-var errSameCallID = errors.New("two calls with one id")
+var (
+	errSameID     = errors.New("two items with one id")
+	errSameCallID = errors.New("two calls with one id")
+)
 
 // add adds an item whose ids are its own.
 func (r *reader) add(it *item) error {
@@ -199,7 +202,7 @@ func (r *reader) add(it *item) error {
 	case len(r.items) == maxOutput, r.calls > maxCalls:
 		return fmt.Errorf("a reply of more than %d items or %d calls", maxOutput, maxCalls)
 	case it.id != "" && r.ids[it.id] && it.Kind != turns.Thought: // which one provider's share (R)
-		return errors.New("two items with one id")
+		return errSameID
 	case it.isCall() && it.call.id != "" && r.callIDs[it.call.id]:
 		return errSameCallID
 	}
