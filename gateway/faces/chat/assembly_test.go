@@ -49,6 +49,7 @@ func TestCallsOfPieces(t *testing.T) {
 		"two calls in pieces without an index": {[]string{`{"id":"a","function":{"name":"f","arguments":""}}`, arguments(`{`), arguments(`}`), `{"id":"b","function":{"name":"f","arguments":"["}}`, arguments(`]`)}, `a:f:{} b:f:[]`},
 		"a piece that may be of either call":   {[]string{`{"id":"a","function":{"name":"f","arguments":""}}`, `{"id":"b","function":{"name":"g","arguments":""}}`, arguments(`{}`)}, ``},
 		"a piece of one of two with indexes":   {[]string{callPieceOf(0, "a", "f", `{`), callPieceOf(1, "b", "g", `{`), arguments(`}`)}, ``},
+		"a call whose name is not read":        {[]string{`{"id":"a","function":{"name":"f","arguments":""}}`, `{"type":"function","name":"g","call_id":"b"}`, arguments(`{}`)}, ``},
 		"a piece before any call":              {[]string{arguments(`{}`)}, ``},
 		"no indexes, the name after the id":    {[]string{`{"id":"a"}`, `{"function":{"name":"f","arguments":"{}"}}`}, `a:f:{}`},
 		"no indexes, the id after the name":    {[]string{`{"function":{"name":"f"}}`, `{"id":"a","function":{"arguments":"{}"}}`}, `a:f:{}`},

@@ -111,7 +111,7 @@ func (r *reader) Event(name, data []byte) ([]turns.Delta, error) {
 		return nil, nil
 	case string(name) == "error":
 		return nil, &turns.ProviderError{Failure: upstream.ReadFailure(data)}
-	case isPing(name):
+	case isPing(name) && !hasChoices(data):
 		return nil, nil
 	case r.template.Match(data):
 		p := &r.learned
@@ -226,18 +226,25 @@ func isPing(name []byte) bool {
 	return slices.Contains([]string{"ping", "heartbeat", "keepalive"}, ascii.Folded(string(name)))
 }
 
-// saysNothing reports whether a value, or each in it, is empty, null, false or 0. Of an object, some members do not count.
+// hasChoices reports whether an event has a piece of an answer.
+func hasChoices(data []byte) bool {
+	o, _ := rawjson.Members(data)
+	return slices.ContainsFunc(o, func(m rawjson.Member) bool { return m.Name == "choices" })
+}
+
+// saysNothing reports whether a value, or each in it, is empty, null, false or 0. Some members of an object do not count,
+// but for those of the objects in it.
 func saysNothing(value []byte, besides ...string) bool {
 	nothing := true
 	switch value[0] {
 	case '{':
 		_ = each(value, func(name, value []byte) error {
-			nothing = nothing && (slices.Contains(besides, string(name)) || saysNothing(value, besides...))
+			nothing = nothing && (slices.Contains(besides, string(name)) || saysNothing(value))
 			return nil
 		})
 	case '[':
 		_ = rawjson.EachOf(value, func(element []byte) error {
-			nothing = nothing && saysNothing(element, besides...)
+			nothing = nothing && saysNothing(element)
 			return nil
 		})
 	default:
@@ -602,8 +609,8 @@ func readLegacyCall(value []byte) (called bool, err error) {
 	return called, err
 }
 
-// addCall reads one element of tool_calls. One that says nothing is none: some servers write it beside a text, or behind
-// the calls.
+// addCall reads one element of tool_calls. One in which no member says anything is none: some servers write it beside a
+// text, or behind the calls.
 func (p *piece) addCall(value []byte) error {
 	if value[0] != '{' && saysNothing(value) {
 		return nil
@@ -612,7 +619,7 @@ func (p *piece) addCall(value []byte) error {
 	switch {
 	case err != nil:
 		return err
-	case c.saysNothing():
+	case len(c.arguments) == 0 && (c.kind == "" || c.kind == kindFunction) && saysNothing(value, "index", "type"):
 		return nil
 	case len(p.calls) == maxToolCalls:
 		return errManyCalls
@@ -621,33 +628,44 @@ func (p *piece) addCall(value []byte) error {
 	return nil
 }
 
-func (c *callPiece) saysNothing() bool {
-	return c.id == "" && c.name == "" && len(c.arguments) == 0 && len(c.extra) == 0 && c.elsewhere == "" && (c.kind == "" || c.kind == kindFunction)
-}
-
-// readCall reads one element of tool_calls.
+// readCall reads one element of tool_calls. A name or an id where it is not read may begin another call.
 func readCall(value []byte) (callPiece, error) {
 	c := callPiece{index: -1}
-	err := each(value, func(name, value []byte) (err error) {
-		switch string(name) {
+	var name, id []byte // that stand elsewhere
+	err := each(value, func(member, value []byte) (err error) {
+		switch string(member) {
 		case "index":
 			c.index, err = index(value, maxToolCalls, "call")
 		case "id":
-			c.id, err = textOfCall(name, value)
+			c.id, err = textOfCall(member, value)
 		case "type":
-			c.kind, err = textOfCall(name, value)
+			c.kind, err = textOfCall(member, value)
 		case kindFunction:
 			if !rawjson.IsNull(value) {
 				err = c.readFunction(value)
 			}
 		default:
-			c.elsewhere.Note(name, value)
-			if member := string(name); slices.Contains(forwardedOfCall, member) {
+			switch c.elsewhere.Note(member, value); string(member) {
+			case "name":
+				name = value
+			case "call_id", "tool_call_id":
+				if !saysNothing(value) {
+					id = value
+				}
+			}
+			if member := string(member); slices.Contains(forwardedOfCall, member) {
 				c.extra = append(c.extra, rawjson.Field(member, value))
 			}
 		}
 		return err
 	})
+	switch {
+	case err != nil:
+	case name != nil && !saysNothing(name) && (c.name == "" || label(name) != c.name):
+		err = errors.New("a call with a name that is not the name of its function")
+	case id != nil && c.id == "":
+		err = errors.New("a call with an id under another name")
+	}
 	return c, err
 }
 

@@ -46,6 +46,7 @@ func TestStrict(t *testing.T) {
 		call(`{"id":5}`), call(`{"type":5}`), call(`{"function":"f"}`), call(`{"function":{"name":5}}`), call(`{"function":{"arguments":5}}`), call(`{"function":{"arguments":{"a":1,"a":2}}}`), call(`{"function":{"arguments":"{}","arguments":"[]"}}`),
 		call(`{"function":{"name":"f","parameters":{"a":1}}}`), call(`{"function":{"name":"f","input":{"a":1},"arguments":""}}`), call(`{"function":{"name":"f","Arguments":"{\"a\":1}"}}`), call(`{"function":{"name":"f"},"arguments":"{\"a\":1}"}`), call(`{"function":{"name":"f","arguments":null,"args":{"a":1}}}`),
 		call(`{"function":{"name":"f","arguments":"{}","parameters":{"a":1}}}`), call(`{"function":{"name":"f","arguments":{ }},"x y":["a"]}`), call(`{"function":{"name":"f","arguments":" { } "},"input":"a"}`), call(`{"function":{"name":"f","params":{"a":1}}}`),
+		call(`{"id":"a","call_id":"a","name":"g","function":{"name":"f"}}`), call(`{"type":"function","call_id":"c","name":"f","arguments":"{}"}`), call(`{"tool_call_id":"c","function":{"name":"f","arguments":"{}"}}`), call(`{"name":{"f":1}}`),
 		call(`{"index":1.5}`), call(`{"index":-1}`), call(`{"index":1024}`), call(`{"index":1e99}`), call(`{"index":"0.5"}`), call(`{"index":""}`), call(strings.Repeat(`{"id":"a"},`, maxToolCalls) + `{"id":"a"}`),
 		answer(`{"index":0,"message":{},"finish_reason":5}`), answer(`{"index":0,"message":{},"finish_reason":"error"}`), answer(`{"index":0,"message":{},"error":{"code":1}}`),
 		`{"choices":[` + choice + `],"error":{"message":"x"}}`, `{"error":"x"}`, `{"object":"error","choices":[` + choice + `]}`, `{"message":"x"}`, `{"choices":[` + choice + `],x:1}`, `{"choices":[` + choice + `],"x":01}`, `{"choices":[` + choice + `],"x":NaN}`,
@@ -83,21 +84,25 @@ func TestTolerated(t *testing.T) {
 		`{"error":"","choices":[` + choice(`{"content":"hi"}`) + `]}`:                                                                                           `0 "hi" []`,
 		`{"error":{"code":0,"message":null},"choices":[` + choice(`{"content":"hi"}`) + `]}`:                                                                    `0 "hi" []`,
 		`{"choices":[` + choice(`{"content":"hi","tool_calls":[{"index":0,"id":"","type":"function","function":{"name":"","arguments":""}},{"index":1,"id":null,"type":null,"function":{"name":null,"arguments":null}},{},null,""]}`) + `]}`: `0 "hi" []`,
-		`{"choices":[` + choice(`{"content":"hi","tool_calls":""}`) + `]}`:                                                                                                                                   `0 "hi" []`,
-		`{"choices":[` + choice(`{"content":"hi","tool_calls":{}}`) + `]}`:                                                                                                                                   `0 "hi" []`,
-		`{"choices":[` + choice(`{"tool_calls":{"id":"a","function":{"name":"f","arguments":"{}"}}}`) + `]}`:                                                                                                 `0 null [] a:f:{}`,
-		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","type":"custom","custom":{"name":"n"}}]}`) + `]}`:                                                                                                  `0 null [] other`,
-		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":[]}}]}`) + `]}`:                                                                                                 `0 null [] a:f:[]`,
-		`{"choices":[` + choice(`{"tool_calls":[{"index":"0","id":"a","function":{"name":"f"}},{"index":1.0,"id":"b","function":{"name":"g"}}]}`) + `]}`:                                                     `0 null [] a:f: b:g:`,
-		`{"error":false,"choices":[` + choice(`{"content":"hi"}`) + `]}`:                                                                                                                                     `0 "hi" []`,
-		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{\"a\":1}","parameters":{"type":"object"}}}]}`) + `]}`:                                                         `0 null [] a:f:{"a":1}`,
-		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","status":"completed","extra_content":{"x":"y"},"input":{ },"args":" ","parameters":"{}","x":1,"function":{"name":"f","arguments":"{}"}}]}`) + `]}`: `0 null [] a:f:{}`,
-		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","function":{"name":"f","parameters":{}},"input":null}]}`) + `]}`:                                                                                   `0 null [] a:f:`,
-		`{"choices":[` + choice(`{"content":"hi","function_call":[]}`) + `]}`:                                                                                                                                `0 "hi" [] legacy`,
-		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":{"b": "\u00e4", "a":1}}}]}`) + `]}`:                                                                             `0 null [] a:f:{"b": "\u00e4", "a":1}`,
-		`{"choices":[` + choice(`{"content":"hi"}`) + `],"usage":{"prompt_tokens":12.0,"completion_tokens":3e0,"total_tokens":null}}`:                                                                        `0 "hi" [] usage 12 3`,
-		`{"choices":[` + choice(`{"content":"hi"}`) + `],"usage":{"prompt_tokens":12.5}}`:                                                                                                                    `0 "hi" []`,
-		`{"choices":[` + choice(`{"content":"hi"}`) + `],"usage":{"prompt_tokens":-1}}`:                                                                                                                      `0 "hi" []`,
+		`{"choices":[` + choice(`{"content":"hi","tool_calls":[{"index":0,"status":"completed"}]}`) + `]}`:                                                                                                                                   `0 "hi" [] ::`,
+		`{"choices":[` + choice(`{"content":"hi","tool_calls":[{"index":0,"function":null,"arguments":5}]}`) + `]}`:                                                                                                                          `0 "hi" [] ::`,
+		`{"choices":[` + choice(`{"content":"hi","tool_calls":[{"index":0,"function":{"id":{"a":1}}}]}`) + `]}`:                                                                                                                              `0 "hi" [] ::`,
+		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","call_id":"a","name":"f","function":{"name":"f"}}]}`) + `]}`:                                                                                                                       `0 null [] a:f:`,
+		`{"choices":[` + choice(`{"content":"hi","tool_calls":""}`) + `]}`:                                                                                                                                                                   `0 "hi" []`,
+		`{"choices":[` + choice(`{"content":"hi","tool_calls":{}}`) + `]}`:                                                                                                                                                                   `0 "hi" []`,
+		`{"choices":[` + choice(`{"tool_calls":{"id":"a","function":{"name":"f","arguments":"{}"}}}`) + `]}`:                                                                                                                                 `0 null [] a:f:{}`,
+		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","type":"custom","custom":{"name":"n"}}]}`) + `]}`:                                                                                                                                  `0 null [] other`,
+		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":[]}}]}`) + `]}`:                                                                                                                                 `0 null [] a:f:[]`,
+		`{"choices":[` + choice(`{"tool_calls":[{"index":"0","id":"a","function":{"name":"f"}},{"index":1.0,"id":"b","function":{"name":"g"}}]}`) + `]}`:                                                                                     `0 null [] a:f: b:g:`,
+		`{"error":false,"choices":[` + choice(`{"content":"hi"}`) + `]}`:                                                                                                                                                                     `0 "hi" []`,
+		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{\"a\":1}","parameters":{"type":"object"}}}]}`) + `]}`:                                                                                         `0 null [] a:f:{"a":1}`,
+		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","status":"completed","extra_content":{"x":"y"},"input":{ },"args":" ","parameters":"{}","x":1,"function":{"name":"f","arguments":"{}"}}]}`) + `]}`:                                 `0 null [] a:f:{}`,
+		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","function":{"name":"f","parameters":{}},"input":null}]}`) + `]}`:                                                                                                                   `0 null [] a:f:`,
+		`{"choices":[` + choice(`{"content":"hi","function_call":[]}`) + `]}`:                                                                                                                                                                `0 "hi" [] legacy`,
+		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":{"b": "\u00e4", "a":1}}}]}`) + `]}`:                                                                                                             `0 null [] a:f:{"b": "\u00e4", "a":1}`,
+		`{"choices":[` + choice(`{"content":"hi"}`) + `],"usage":{"prompt_tokens":12.0,"completion_tokens":3e0,"total_tokens":null}}`:                                                                                                        `0 "hi" [] usage 12 3`,
+		`{"choices":[` + choice(`{"content":"hi"}`) + `],"usage":{"prompt_tokens":12.5}}`:                                                                                                                                                    `0 "hi" []`,
+		`{"choices":[` + choice(`{"content":"hi"}`) + `],"usage":{"prompt_tokens":-1}}`:                                                                                                                                                      `0 "hi" []`,
 	} {
 		reply, err := readWhole(in)
 		if err != nil {
@@ -275,6 +280,12 @@ func TestFaults(t *testing.T) {
 		}
 	}
 	var r reader
+	if deltas, err := r.Event([]byte("heartbeat"), []byte(text)); err != nil || len(deltas) != 1 {
+		t.Errorf("a piece of an answer in an event that is named a sign of life: found %v, %v", deltas, err)
+	}
+	if _, err := r.Event([]byte("ping"), []byte(`{'time': 5}`)); err != nil {
+		t.Errorf("a sign of life: found %v", err)
+	}
 	var stating *turns.ProviderError
 	if _, err := r.Event([]byte("error"), []byte(`{"type":"overloaded","message":"m"}`)); !errors.As(err, &stating) || stating.Failure.Type != "overloaded" || stating.Failure.Message != "m" {
 		t.Errorf("an event that is an error: found %v", err)
