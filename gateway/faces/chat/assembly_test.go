@@ -94,6 +94,17 @@ func TestCallsOfPieces(t *testing.T) {
 	}
 }
 
+// TestAlike: arguments of very different sizes are not read to be compared.
+func TestAlike(t *testing.T) {
+	long := []byte(`{"x": "` + strings.Repeat("x", 1000) + `"}`)
+	if !areAlike(long, []byte(strings.Replace(string(long), " ", "\n", 1))) || areAlike(long, []byte(`{"x":1}`)) {
+		t.Error("compared wrongly")
+	}
+	if n := testing.AllocsPerRun(10, func() { areAlike(long, []byte(`{"x":1}`)) }); n > 0 {
+		t.Errorf("found %v allocations", n)
+	}
+}
+
 func TestTooManyCalls(t *testing.T) {
 	var pieces []string
 	for i := range maxToolCalls {
@@ -134,6 +145,8 @@ func TestEndings(t *testing.T) {
 		"two reasons":                           {[]string{delta(0, "a", stop), delta(0, "", length)}, true, true, "length"},
 		"a cut, and a stop":                     {[]string{delta(0, "a", length), delta(0, "", stop)}, true, true, "length"},
 		"a filter, and a cut":                   {[]string{delta(0, "a", `"content_filter"`), delta(0, "", length)}, true, true, "content_filter"},
+		"a cut, and a filter":                   {[]string{delta(0, "a", length), delta(0, "", `"content_filter"`)}, true, true, "content_filter"},
+		"white space after the end":             {[]string{delta(0, "a", stop), delta(0, "\n", open)}, true, true, "stop"},
 		"calls, and a function_call":            {[]string{call, delta(0, "", calls), delta(0, "", `"function_call"`)}, true, true, "tool_calls"},
 		"calls, and a stop":                     {[]string{call, delta(0, "", calls), delta(0, "", stop)}, true, true, "tool_calls"},
 		"a stop, and calls":                     {[]string{call, delta(0, "", stop), delta(0, "", calls)}, true, true, "stop"},
