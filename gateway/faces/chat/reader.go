@@ -282,14 +282,15 @@ func (r *reader) read(document []byte, inner, other string) error {
 	}
 	r.document, r.pieces, r.places = document, r.pieces[:0], r.places[:0]
 	r.textAt, r.failed, r.stated, r.object = -1, false, nil, nil
-	chosen, used, more, unknown, ping := false, false, false, false, false
+	chosen, used, more, unknown, ping, counted := false, false, false, false, false, false
 	var choices []byte
+	var notices []string
 	err := each(bytes.TrimLeft(document, " \t\r\n"), func(name, value []byte) error {
 		switch string(name) {
 		case "choices":
 			chosen, choices = true, value
 		case "usage":
-			used = true
+			used, counted = true, value[0] == '{'
 			r.readUsage(value)
 		case "error":
 			r.readFailure(value)
@@ -325,6 +326,9 @@ func (r *reader) read(document []byte, inner, other string) error {
 				if unknown = true; value[0] == '"' {
 					r.note(value)
 				}
+				if slices.Contains(noticeMembers, member) {
+					notices = append(notices, label(value))
+				}
 			}
 		}
 		return nil
@@ -341,7 +345,11 @@ func (r *reader) read(document []byte, inner, other string) error {
 		return nil
 	case string(r.object) == "error" || err != nil || len(r.pieces) == 0 && (unknown || more && !chosen && !used):
 		// Some servers send the failure itself in place of an answer, or beside choices that are none.
-		if failure := upstream.ReadFailure(document); string(r.object) == "error" || failure.Message != "" {
+		failure := upstream.ReadFailure(document)
+		// Beside an empty list of choices, what says so may also be a notice.
+		notice := !r.whole && err == nil && chosen && !rawjson.IsNull(choices) &&
+			(r.unfinished(false) == nil || failure.Code == "" && (counted || slices.Contains(notices, failure.Message)))
+		if string(r.object) == "error" || failure.Message != "" && !notice {
 			return &turns.ProviderError{Failure: failure}
 		}
 		if err != nil || !chosen && !used && string(r.object) != "chat.completion.chunk" {
@@ -352,6 +360,9 @@ func (r *reader) read(document []byte, inner, other string) error {
 	}
 	return r.settleIndexes()
 }
+
+// noticeMembers are members by which a provider says why it failed, or anything else.
+var noticeMembers = []string{"title", "reason", "header", "status_msg"}
 
 // note notes the place of a string that may be another one in the next chunk.
 func (r *reader) note(literal []byte) (start int) {
@@ -386,7 +397,7 @@ func (r *reader) settleIndexes() error {
 // write an empty one beside each answer.
 func (r *reader) readFailure(value []byte) {
 	if r.stated == nil && !saysNothing(value) {
-		r.stated = &turns.ProviderError{Failure: upstream.ReadFailure(value)}
+		r.stated = &turns.ProviderError{Failure: upstream.ReadFailure(slices.Concat([]byte(`{"error":`), value, []byte("}")))}
 	}
 }
 
