@@ -52,5 +52,6 @@
 // HTML, section 9.2). The wire knows which event is the last one, and whether a stream may end where its body does, or
 // by silence (NextIfAny); [DONE] ends each. Everything else is broken off: a connection that fails, for instance, or a
 // body that is shorter than the framing of HTTP says. Data after the last event is looked for as long
-// as the connection brings it, and at most for a second.
+// as the connection brings it, and at most for a second. A stream that may end by silence is read until nothing has come
+// for a second, and for five at most: signs of life do not keep it open, and what comes later is not read.
 package upstream

@@ -30,7 +30,8 @@ var codes = []string{"code", "error_code", "errcode", "status_code"}
 
 // ReadFailure reads {"error": {...}}, and other forms of errors that providers and the servers in front
 // of them have: a member of reasons, of an object at the top or within another, of which a list
-// has the first. It returns an empty failure if raw is not strict JSON, or says by the code 0 that nothing failed.
+// has the first. It returns an empty failure if raw is not strict JSON, or says by the code 0 or 200 that nothing failed,
+// outside of an error.
 func ReadFailure(raw []byte) Failure {
 	var (
 		f    Failure
@@ -41,36 +42,37 @@ func ReadFailure(raw []byte) Failure {
 	if rawjson.Check(raw, maxErrorDepth) != nil || d.Decode(&body) != nil {
 		return f
 	}
-	f.Message = f.read(body)
+	f.Message = f.read(body, false)
 	f.Type, f.Code, f.Param, f.Message = truncate(f.Type, maxErrorWord), truncate(f.Code, maxErrorWord), truncate(f.Param, maxErrorMessage),
 		truncate(f.Message, maxErrorMessage)
 	return f
 }
 
-// read returns what a value says of why the request failed. The members of the innermost object hold.
-func (f *Failure) read(value any) (why string) {
+// read returns what a value says of why the request failed; failed: it stands in an error. The members of the innermost
+// object hold.
+func (f *Failure) read(value any, failed bool) (why string) {
 	switch v := value.(type) {
 	case string:
 		return v
 	case []any:
 		for _, element := range v {
-			if why = f.read(element); why != "" {
+			if why = f.read(element, failed); why != "" {
 				return why
 			}
 		}
 	case map[string]any:
 		code := codeOf(v)
-		if code == "0" && v["error"] == nil {
+		if !failed && v["error"] == nil && (code == "200" || code != "" && strings.Trim(code, "0") == "") {
 			return ""
 		}
 		for _, name := range reasons {
-			if why = f.read(v[name]); why != "" {
+			if why = f.read(v[name], failed || name == "error" || name == "errors"); why != "" {
 				break
 			}
 		}
 		if byName, ok := v["errors"].(map[string]any); ok && (why == "" || word(v["title"]) == why) { // by the members of the request
 			for _, name := range slices.Sorted(maps.Keys(byName)) {
-				if at := f.read(byName[name]); at != "" {
+				if at := f.read(byName[name], true); at != "" {
 					why = name + ": " + at
 					break
 				}

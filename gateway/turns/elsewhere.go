@@ -16,8 +16,8 @@ type Elsewhere string
 // Note takes a member of a call that its wire does not read.
 func (e *Elsewhere) Note(name, value []byte) {
 	const most = 64
-	switch {
-	case *e != "" || !mayHoldArguments(value) || slices.Contains(besideArguments, ascii.Folded(string(name))):
+	switch folded := ascii.Folded(string(name)); {
+	case *e != "" || slices.Contains(besideArguments, folded) || !mayHoldArguments(folded, value):
 	case len(name) > most || !ascii.IsPlainID(string(name)):
 		*e = "of another name"
 	default:
@@ -33,18 +33,27 @@ func (e Elsewhere) Check(arguments []byte) error {
 	return fmt.Errorf("a call without arguments: they may stand in the member %s", string(e))
 }
 
-// besideArguments are the members of calls that are known to hold no arguments, see ascii.Folded.
-var besideArguments = []string{"id", "callid", "toolcallid", "type", "name", "status", "namespace", "caller", "createdby", "cachecontrol", "extracontent",
-	"providerspecificfields", "thoughtsignature"}
+// besideArguments are the members of calls that are known to hold objects that are no arguments, and argumentNames those
+// of which any text may be some, see ascii.Folded.
+var (
+	besideArguments = []string{"caller", "createdby", "cachecontrol", "extracontent", "providerspecificfields", "metadata", "agent",
+		"amazonbedrockinvocationmetrics"}
+	argumentNames = []string{"arguments", "args", "kwargs", "parameters", "params", "input", "code"}
+)
 
-// mayHoldArguments reports whether a value is a text, an object or a list that says something.
-func mayHoldArguments(value []byte) bool {
+// mayHoldArguments reports whether a member is an object or a list that says something, or a text that begins like one. Any
+// other text, which servers write beside calls under many names, is arguments by its name alone.
+func mayHoldArguments(name string, value []byte) bool {
 	switch value[0] {
 	case '{', '[':
 		return !isEmpty(value)
 	case '"':
 		text, err := rawjson.Unquote(value)
-		return err != nil || !SaysNothing(text)
+		if err != nil || SaysNothing(text) {
+			return err != nil
+		}
+		first := text[parser.SkipSpace(text, 0)]
+		return first == '{' || first == '[' || slices.Contains(argumentNames, name)
 	}
 	return false
 }

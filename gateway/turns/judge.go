@@ -125,8 +125,8 @@ func (x *exchange) divide(a *Answer) division {
 		a.blank = called || x.spec.Ordered // blank text is shown as it came
 	}
 	if called && a.Withheld != "" {
-		in.refuseCalls, cut = cmp.Or(in.refuseCalls, refusal.New(refusal.TruncatedOutput,
-			"The answer ended with "+a.Withheld+": a filter of the model's provider has ended it, or the model refuses. None of its calls was executed.")), false
+		in.fault = cmp.Or(in.fault, refusal.New(refusal.TruncatedOutput, // whatever is left of the arguments
+			"The answer ended with "+a.Withheld+": a filter of the model's provider has ended it, or the model refuses. None of its calls was executed."))
 	}
 	if called && in.refuseCalls == nil && a.RefuseCalls != nil {
 		in.refuseCalls, cut = a.RefuseCalls, false // the calls are refused by this reason

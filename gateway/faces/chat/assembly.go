@@ -242,19 +242,22 @@ func (c *choice) startCall(p *callPiece, whole bool) (*call, error) {
 	return started, nil
 }
 
-// isLike reports whether two pieces say the same, white space around a text aside.
+// isLike reports whether two pieces say the same, white space around a text aside. One whose arguments may stand elsewhere
+// is like none.
 func (p *piece) isLike(q *piece) bool {
 	return bytes.Equal(bytes.TrimSpace(p.text), bytes.TrimSpace(q.text)) && bytes.Equal(p.refusal, q.refusal) && p.legacy == q.legacy &&
 		slices.EqualFunc(p.calls, q.calls, func(a, b callPiece) bool {
-			return a.name == b.name && cmp.Or(a.kind, kindFunction) == cmp.Or(b.kind, kindFunction) && areAlike(a.arguments, b.arguments)
+			return a.name == b.name && cmp.Or(a.kind, kindFunction) == cmp.Or(b.kind, kindFunction) && areAlike(a.arguments, b.arguments) &&
+				a.elsewhere.Check(a.arguments) == nil
 		})
 }
 
 // areAlike reports whether two arguments are the same, white space between the tokens of JSON aside.
 func areAlike(a, b []byte) bool {
 	var x, y bytes.Buffer
+	const most, times = 64, 8 // white space makes no more of it
 	return bytes.Equal(a, b) || turns.SaysNothing(a) && turns.SaysNothing(b) ||
-		json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
+		max(len(a), len(b)) <= most+times*min(len(a), len(b)) && json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }
 
 // said is what the deltas have said so far.
@@ -275,14 +278,13 @@ func (c *choice) said() *piece {
 // hold keeps a message beside the deltas, unless it says what they have said so far.
 func (r *reader) hold(c *choice, p *piece) error {
 	switch {
-	case p.isLike(c.said()):
+	case c.other != nil && p.isLike(c.other), p.isLike(c.said()):
 		return nil
-	case c.other != nil && !p.isLike(c.other):
+	case c.other != nil:
 		return errors.New("messages beside the deltas that differ")
-	case c.other == nil:
-		c.other = p
-		r.bytes += p.unknown
 	}
+	c.other = p
+	r.bytes += p.unknown
 	return nil
 }
 

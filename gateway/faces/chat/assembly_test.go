@@ -49,6 +49,7 @@ func TestCallsOfPieces(t *testing.T) {
 		"two calls in pieces without an index": {[]string{`{"id":"a","function":{"name":"f","arguments":""}}`, arguments(`{`), arguments(`}`), `{"id":"b","function":{"name":"f","arguments":"["}}`, arguments(`]`)}, `a:f:{} b:f:[]`},
 		"a piece that may be of either call":   {[]string{`{"id":"a","function":{"name":"f","arguments":""}}`, `{"id":"b","function":{"name":"g","arguments":""}}`, arguments(`{}`)}, ``},
 		"a piece of one of two with indexes":   {[]string{callPieceOf(0, "a", "f", `{`), callPieceOf(1, "b", "g", `{`), arguments(`}`)}, ``},
+		"a call whose name is not read":        {[]string{`{"id":"a","function":{"name":"f","arguments":""}}`, `{"type":"function","name":"g","call_id":"b"}`, arguments(`{}`)}, ``},
 		"a piece before any call":              {[]string{arguments(`{}`)}, ``},
 		"no indexes, the name after the id":    {[]string{`{"id":"a"}`, `{"function":{"name":"f","arguments":"{}"}}`}, `a:f:{}`},
 		"no indexes, the id after the name":    {[]string{`{"function":{"name":"f"}}`, `{"id":"a","function":{"arguments":"{}"}}`}, `a:f:{}`},
@@ -93,6 +94,17 @@ func TestCallsOfPieces(t *testing.T) {
 	}
 }
 
+// TestAlike: arguments of very different sizes are not read to be compared.
+func TestAlike(t *testing.T) {
+	long := []byte(`{"x": "` + strings.Repeat("x", 1000) + `"}`)
+	if !areAlike(long, []byte(strings.Replace(string(long), " ", "\n", 1))) || areAlike(long, []byte(`{"x":1}`)) {
+		t.Error("compared wrongly")
+	}
+	if n := testing.AllocsPerRun(10, func() { areAlike(long, []byte(`{"x":1}`)) }); n > 0 {
+		t.Errorf("found %v allocations", n)
+	}
+}
+
 func TestTooManyCalls(t *testing.T) {
 	var pieces []string
 	for i := range maxToolCalls {
@@ -133,6 +145,8 @@ func TestEndings(t *testing.T) {
 		"two reasons":                           {[]string{delta(0, "a", stop), delta(0, "", length)}, true, true, "length"},
 		"a cut, and a stop":                     {[]string{delta(0, "a", length), delta(0, "", stop)}, true, true, "length"},
 		"a filter, and a cut":                   {[]string{delta(0, "a", `"content_filter"`), delta(0, "", length)}, true, true, "content_filter"},
+		"a cut, and a filter":                   {[]string{delta(0, "a", length), delta(0, "", `"content_filter"`)}, true, true, "content_filter"},
+		"white space after the end":             {[]string{delta(0, "a", stop), delta(0, "\n", open)}, true, true, "stop"},
 		"calls, and a function_call":            {[]string{call, delta(0, "", calls), delta(0, "", `"function_call"`)}, true, true, "tool_calls"},
 		"calls, and a stop":                     {[]string{call, delta(0, "", calls), delta(0, "", stop)}, true, true, "tool_calls"},
 		"a stop, and calls":                     {[]string{call, delta(0, "", stop), delta(0, "", calls)}, true, true, "stop"},

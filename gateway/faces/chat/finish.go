@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"bytes"
 	"errors"
 	"slices"
 	"strings"
@@ -10,8 +11,8 @@ import (
 )
 
 // finish is how an answer of a stream ends. An answer may go on after its finish_reason, and must then finish
-// again with the same one: some provider streams several turns as one choice. Of several in a row, the first is kept, but
-// one that says that the answer is complete only where no other says that it was cut.
+// again with the same one: some provider streams several turns as one choice. Of several in a row, the first is kept of
+// those that say most: of a filter, then that the answer was cut, then that it is complete.
 type finish struct {
 	reason   string
 	finished bool
@@ -31,15 +32,17 @@ func (f *finish) observe(p *piece) error {
 		f.reason = p.reason
 	case f.reason != p.reason && !f.finished:
 		return errors.New("a choice that finished for two reasons")
-	case endOf(f.reason) != turns.Cut && endOf(p.reason) == turns.Cut:
+	case endOf(f.reason) != turns.Cut && endOf(p.reason) == turns.Cut, !isFilter(f.reason) && isFilter(p.reason):
 		f.reason = p.reason
 	}
 	f.finished = true
 	return nil
 }
 
-// hasOutput reports whether a piece adds content, a refusal or calls.
-func (p *piece) hasOutput() bool { return len(p.text) > 0 || len(p.refusal) > 0 || p.callsAny() }
+// hasOutput reports whether a piece adds content that is not blank, a refusal or calls.
+func (p *piece) hasOutput() bool {
+	return len(bytes.TrimSpace(p.text)) > 0 || len(p.refusal) > 0 || p.callsAny()
+}
 
 func (p *piece) callsAny() bool { return len(p.calls) > 0 || p.legacy }
 

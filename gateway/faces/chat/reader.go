@@ -111,7 +111,7 @@ func (r *reader) Event(name, data []byte) ([]turns.Delta, error) {
 		return nil, nil
 	case string(name) == "error":
 		return nil, &turns.ProviderError{Failure: upstream.ReadFailure(data)}
-	case isPing(name):
+	case isPing(name) && !hasChoices(data):
 		return nil, nil
 	case r.template.Match(data):
 		p := &r.learned
@@ -226,18 +226,25 @@ func isPing(name []byte) bool {
 	return slices.Contains([]string{"ping", "heartbeat", "keepalive"}, ascii.Folded(string(name)))
 }
 
-// saysNothing reports whether a value, or each in it, is empty, null, false or 0. Of an object, some members do not count.
+// hasChoices reports whether an event has a piece of an answer.
+func hasChoices(data []byte) bool {
+	o, _ := rawjson.Members(data)
+	return slices.ContainsFunc(o, func(m rawjson.Member) bool { return m.Name == "choices" })
+}
+
+// saysNothing reports whether a value, or each in it, is empty, null, false or 0. Some members of an object do not count,
+// but for those of the objects in it.
 func saysNothing(value []byte, besides ...string) bool {
 	nothing := true
 	switch value[0] {
 	case '{':
 		_ = each(value, func(name, value []byte) error {
-			nothing = nothing && (slices.Contains(besides, string(name)) || saysNothing(value, besides...))
+			nothing = nothing && (slices.Contains(besides, string(name)) || saysNothing(value))
 			return nil
 		})
 	case '[':
 		_ = rawjson.EachOf(value, func(element []byte) error {
-			nothing = nothing && saysNothing(element, besides...)
+			nothing = nothing && saysNothing(element)
 			return nil
 		})
 	default:
@@ -275,14 +282,15 @@ func (r *reader) read(document []byte, inner, other string) error {
 	}
 	r.document, r.pieces, r.places = document, r.pieces[:0], r.places[:0]
 	r.textAt, r.failed, r.stated, r.object = -1, false, nil, nil
-	chosen, used, more, unknown, ping := false, false, false, false, false
+	chosen, used, more, unknown, ping, counted := false, false, false, false, false, false
 	var choices []byte
+	var notices []string
 	err := each(bytes.TrimLeft(document, " \t\r\n"), func(name, value []byte) error {
 		switch string(name) {
 		case "choices":
 			chosen, choices = true, value
 		case "usage":
-			used = true
+			used, counted = true, value[0] == '{'
 			r.readUsage(value)
 		case "error":
 			r.readFailure(value)
@@ -318,6 +326,9 @@ func (r *reader) read(document []byte, inner, other string) error {
 				if unknown = true; value[0] == '"' {
 					r.note(value)
 				}
+				if slices.Contains(noticeMembers, member) {
+					notices = append(notices, label(value))
+				}
 			}
 		}
 		return nil
@@ -334,7 +345,11 @@ func (r *reader) read(document []byte, inner, other string) error {
 		return nil
 	case string(r.object) == "error" || err != nil || len(r.pieces) == 0 && (unknown || more && !chosen && !used):
 		// Some servers send the failure itself in place of an answer, or beside choices that are none.
-		if failure := upstream.ReadFailure(document); string(r.object) == "error" || failure.Message != "" {
+		failure := upstream.ReadFailure(document)
+		// Beside an empty list of choices, what says so may also be a notice.
+		notice := !r.whole && err == nil && chosen && !rawjson.IsNull(choices) &&
+			(r.unfinished(false) == nil || failure.Code == "" && (counted || slices.Contains(notices, failure.Message)))
+		if string(r.object) == "error" || failure.Message != "" && !notice {
 			return &turns.ProviderError{Failure: failure}
 		}
 		if err != nil || !chosen && !used && string(r.object) != "chat.completion.chunk" {
@@ -345,6 +360,9 @@ func (r *reader) read(document []byte, inner, other string) error {
 	}
 	return r.settleIndexes()
 }
+
+// noticeMembers are members by which a provider says why it failed, or anything else.
+var noticeMembers = []string{"title", "reason", "header", "status_msg"}
 
 // note notes the place of a string that may be another one in the next chunk.
 func (r *reader) note(literal []byte) (start int) {
@@ -379,7 +397,7 @@ func (r *reader) settleIndexes() error {
 // write an empty one beside each answer.
 func (r *reader) readFailure(value []byte) {
 	if r.stated == nil && !saysNothing(value) {
-		r.stated = &turns.ProviderError{Failure: upstream.ReadFailure(value)}
+		r.stated = &turns.ProviderError{Failure: upstream.ReadFailure(slices.Concat([]byte(`{"error":`), value, []byte("}")))}
 	}
 }
 
@@ -602,8 +620,8 @@ func readLegacyCall(value []byte) (called bool, err error) {
 	return called, err
 }
 
-// addCall reads one element of tool_calls. One that says nothing is none: some servers write it beside a text, or behind
-// the calls.
+// addCall reads one element of tool_calls. One in which no member says anything is none: some servers write it beside a
+// text, or behind the calls.
 func (p *piece) addCall(value []byte) error {
 	if value[0] != '{' && saysNothing(value) {
 		return nil
@@ -612,7 +630,7 @@ func (p *piece) addCall(value []byte) error {
 	switch {
 	case err != nil:
 		return err
-	case c.saysNothing():
+	case len(c.arguments) == 0 && (c.kind == "" || c.kind == kindFunction) && saysNothing(value, "index", "type"):
 		return nil
 	case len(p.calls) == maxToolCalls:
 		return errManyCalls
@@ -621,33 +639,44 @@ func (p *piece) addCall(value []byte) error {
 	return nil
 }
 
-func (c *callPiece) saysNothing() bool {
-	return c.id == "" && c.name == "" && len(c.arguments) == 0 && len(c.extra) == 0 && c.elsewhere == "" && (c.kind == "" || c.kind == kindFunction)
-}
-
-// readCall reads one element of tool_calls.
+// readCall reads one element of tool_calls. A name or an id where it is not read may begin another call.
 func readCall(value []byte) (callPiece, error) {
 	c := callPiece{index: -1}
-	err := each(value, func(name, value []byte) (err error) {
-		switch string(name) {
+	var name, id []byte // that stand elsewhere
+	err := each(value, func(member, value []byte) (err error) {
+		switch string(member) {
 		case "index":
 			c.index, err = index(value, maxToolCalls, "call")
 		case "id":
-			c.id, err = textOfCall(name, value)
+			c.id, err = textOfCall(member, value)
 		case "type":
-			c.kind, err = textOfCall(name, value)
+			c.kind, err = textOfCall(member, value)
 		case kindFunction:
 			if !rawjson.IsNull(value) {
 				err = c.readFunction(value)
 			}
 		default:
-			c.elsewhere.Note(name, value)
-			if member := string(name); slices.Contains(forwardedOfCall, member) {
+			switch c.elsewhere.Note(member, value); string(member) {
+			case "name":
+				name = value
+			case "call_id", "tool_call_id":
+				if !saysNothing(value) {
+					id = value
+				}
+			}
+			if member := string(member); slices.Contains(forwardedOfCall, member) {
 				c.extra = append(c.extra, rawjson.Field(member, value))
 			}
 		}
 		return err
 	})
+	switch {
+	case err != nil:
+	case name != nil && !saysNothing(name) && (c.name == "" || label(name) != c.name):
+		err = errors.New("a call with a name that is not the name of its function")
+	case id != nil && c.id == "":
+		err = errors.New("a call with an id under another name")
+	}
 	return c, err
 }
 

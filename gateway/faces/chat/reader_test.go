@@ -46,6 +46,7 @@ func TestStrict(t *testing.T) {
 		call(`{"id":5}`), call(`{"type":5}`), call(`{"function":"f"}`), call(`{"function":{"name":5}}`), call(`{"function":{"arguments":5}}`), call(`{"function":{"arguments":{"a":1,"a":2}}}`), call(`{"function":{"arguments":"{}","arguments":"[]"}}`),
 		call(`{"function":{"name":"f","parameters":{"a":1}}}`), call(`{"function":{"name":"f","input":{"a":1},"arguments":""}}`), call(`{"function":{"name":"f","Arguments":"{\"a\":1}"}}`), call(`{"function":{"name":"f"},"arguments":"{\"a\":1}"}`), call(`{"function":{"name":"f","arguments":null,"args":{"a":1}}}`),
 		call(`{"function":{"name":"f","arguments":"{}","parameters":{"a":1}}}`), call(`{"function":{"name":"f","arguments":{ }},"x y":["a"]}`), call(`{"function":{"name":"f","arguments":" { } "},"input":"a"}`), call(`{"function":{"name":"f","params":{"a":1}}}`),
+		call(`{"id":"a","call_id":"a","name":"g","function":{"name":"f"}}`), call(`{"type":"function","call_id":"c","name":"f","arguments":"{}"}`), call(`{"tool_call_id":"c","function":{"name":"f","arguments":"{}"}}`), call(`{"name":{"f":1}}`), call(`{"function":{"id":{"a":1}}}`),
 		call(`{"index":1.5}`), call(`{"index":-1}`), call(`{"index":1024}`), call(`{"index":1e99}`), call(`{"index":"0.5"}`), call(`{"index":""}`), call(strings.Repeat(`{"id":"a"},`, maxToolCalls) + `{"id":"a"}`),
 		answer(`{"index":0,"message":{},"finish_reason":5}`), answer(`{"index":0,"message":{},"finish_reason":"error"}`), answer(`{"index":0,"message":{},"error":{"code":1}}`),
 		`{"choices":[` + choice + `],"error":{"message":"x"}}`, `{"error":"x"}`, `{"object":"error","choices":[` + choice + `]}`, `{"message":"x"}`, `{"choices":[` + choice + `],x:1}`, `{"choices":[` + choice + `],"x":01}`, `{"choices":[` + choice + `],"x":NaN}`,
@@ -83,21 +84,24 @@ func TestTolerated(t *testing.T) {
 		`{"error":"","choices":[` + choice(`{"content":"hi"}`) + `]}`:                                                                                           `0 "hi" []`,
 		`{"error":{"code":0,"message":null},"choices":[` + choice(`{"content":"hi"}`) + `]}`:                                                                    `0 "hi" []`,
 		`{"choices":[` + choice(`{"content":"hi","tool_calls":[{"index":0,"id":"","type":"function","function":{"name":"","arguments":""}},{"index":1,"id":null,"type":null,"function":{"name":null,"arguments":null}},{},null,""]}`) + `]}`: `0 "hi" []`,
-		`{"choices":[` + choice(`{"content":"hi","tool_calls":""}`) + `]}`:                                                                                                                                   `0 "hi" []`,
-		`{"choices":[` + choice(`{"content":"hi","tool_calls":{}}`) + `]}`:                                                                                                                                   `0 "hi" []`,
-		`{"choices":[` + choice(`{"tool_calls":{"id":"a","function":{"name":"f","arguments":"{}"}}}`) + `]}`:                                                                                                 `0 null [] a:f:{}`,
-		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","type":"custom","custom":{"name":"n"}}]}`) + `]}`:                                                                                                  `0 null [] other`,
-		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":[]}}]}`) + `]}`:                                                                                                 `0 null [] a:f:[]`,
-		`{"choices":[` + choice(`{"tool_calls":[{"index":"0","id":"a","function":{"name":"f"}},{"index":1.0,"id":"b","function":{"name":"g"}}]}`) + `]}`:                                                     `0 null [] a:f: b:g:`,
-		`{"error":false,"choices":[` + choice(`{"content":"hi"}`) + `]}`:                                                                                                                                     `0 "hi" []`,
-		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{\"a\":1}","parameters":{"type":"object"}}}]}`) + `]}`:                                                         `0 null [] a:f:{"a":1}`,
-		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","status":"completed","extra_content":{"x":"y"},"input":{ },"args":" ","parameters":"{}","x":1,"function":{"name":"f","arguments":"{}"}}]}`) + `]}`: `0 null [] a:f:{}`,
-		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","function":{"name":"f","parameters":{}},"input":null}]}`) + `]}`:                                                                                   `0 null [] a:f:`,
-		`{"choices":[` + choice(`{"content":"hi","function_call":[]}`) + `]}`:                                                                                                                                `0 "hi" [] legacy`,
-		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":{"b": "\u00e4", "a":1}}}]}`) + `]}`:                                                                             `0 null [] a:f:{"b": "\u00e4", "a":1}`,
-		`{"choices":[` + choice(`{"content":"hi"}`) + `],"usage":{"prompt_tokens":12.0,"completion_tokens":3e0,"total_tokens":null}}`:                                                                        `0 "hi" [] usage 12 3`,
-		`{"choices":[` + choice(`{"content":"hi"}`) + `],"usage":{"prompt_tokens":12.5}}`:                                                                                                                    `0 "hi" []`,
-		`{"choices":[` + choice(`{"content":"hi"}`) + `],"usage":{"prompt_tokens":-1}}`:                                                                                                                      `0 "hi" []`,
+		`{"choices":[` + choice(`{"content":"hi","tool_calls":[{"index":0,"status":"completed"}]}`) + `]}`:                                                                                                                                   `0 "hi" [] ::`,
+		`{"choices":[` + choice(`{"content":"hi","tool_calls":[{"index":0,"function":null,"arguments":5}]}`) + `]}`:                                                                                                                          `0 "hi" [] ::`,
+		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","call_id":"a","name":"f","function":{"name":"f"}}]}`) + `]}`:                                                                                                                       `0 null [] a:f:`,
+		`{"choices":[` + choice(`{"content":"hi","tool_calls":""}`) + `]}`:                                                                                                                                                                   `0 "hi" []`,
+		`{"choices":[` + choice(`{"content":"hi","tool_calls":{}}`) + `]}`:                                                                                                                                                                   `0 "hi" []`,
+		`{"choices":[` + choice(`{"tool_calls":{"id":"a","function":{"name":"f","arguments":"{}"}}}`) + `]}`:                                                                                                                                 `0 null [] a:f:{}`,
+		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","type":"custom","custom":{"name":"n"}}]}`) + `]}`:                                                                                                                                  `0 null [] other`,
+		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":[]}}]}`) + `]}`:                                                                                                                                 `0 null [] a:f:[]`,
+		`{"choices":[` + choice(`{"tool_calls":[{"index":"0","id":"a","function":{"name":"f"}},{"index":1.0,"id":"b","function":{"name":"g"}}]}`) + `]}`:                                                                                     `0 null [] a:f: b:g:`,
+		`{"error":false,"choices":[` + choice(`{"content":"hi"}`) + `]}`:                                                                                                                                                                     `0 "hi" []`,
+		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{\"a\":1}","parameters":{"type":"object"}}}]}`) + `]}`:                                                                                         `0 null [] a:f:{"a":1}`,
+		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","status":"completed","extra_content":{"x":"y"},"input":{ },"args":" ","parameters":"{}","x":1,"function":{"name":"f","arguments":"{}"}}]}`) + `]}`:                                 `0 null [] a:f:{}`,
+		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","function":{"name":"f","parameters":{}},"input":null}]}`) + `]}`:                                                                                                                   `0 null [] a:f:`,
+		`{"choices":[` + choice(`{"content":"hi","function_call":[]}`) + `]}`:                                                                                                                                                                `0 "hi" [] legacy`,
+		`{"choices":[` + choice(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":{"b": "\u00e4", "a":1}}}]}`) + `]}`:                                                                                                             `0 null [] a:f:{"b": "\u00e4", "a":1}`,
+		`{"choices":[` + choice(`{"content":"hi"}`) + `],"usage":{"prompt_tokens":12.0,"completion_tokens":3e0,"total_tokens":null}}`:                                                                                                        `0 "hi" [] usage 12 3`,
+		`{"choices":[` + choice(`{"content":"hi"}`) + `],"usage":{"prompt_tokens":12.5}}`:                                                                                                                                                    `0 "hi" []`,
+		`{"choices":[` + choice(`{"content":"hi"}`) + `],"usage":{"prompt_tokens":-1}}`:                                                                                                                                                      `0 "hi" []`,
 	} {
 		reply, err := readWhole(in)
 		if err != nil {
@@ -166,6 +170,14 @@ func TestChunksWithoutChoices(t *testing.T) {
 		{`{"type":"ping","choices":5}`, 1, false},
 		{`{"type":"text_delta","delta":"x"}`, 1, false},
 		{`{"choices":[],"base_resp":{"status_code":0,"status_msg":"success"}}`, 1, true},
+		{`{"choices":[],"usage":{"total_tokens":3},"code":200,"msg":"success"}`, 1, true},
+		{`{"choices":[],"usage":{"total_tokens":3},"message":"OK"}`, 1, true},
+		{`{"choices":[],"usage":null,"message":"m"}`, 1, false},
+		{`{"choices":[],"message":"OK","code":"00000"}`, 1, true},
+		{`{"choices":[],"status_msg":"queued"}`, 1, true},
+		{`{"choices":[],"status_code":1002,"status_msg":"m"}`, 1, false},
+		{`{"choices":[],"title":"A talk","x":"y"}`, 1, true},
+		{`{"choices":[],"title":"A talk","message":"m"}`, 1, false},
 		{`{"choices":{}}`, 1, false},
 		{`{"object":"error","message":"m"}`, 1, false},
 		{`{"object":"error","choices":null}`, 1, false},
@@ -224,32 +236,34 @@ func TestFaults(t *testing.T) {
 		fault  string
 		is     error // that it wraps
 	}{
-		"closed without an end":        {[]string{call}, "the stream ended with a choice without a finish_reason", turns.ErrIncomplete},
-		"[DONE] without an end":        {[]string{call, done}, "[DONE] came with a choice without a finish_reason", turns.ErrIncomplete},
-		"[DONE] after more":            {[]string{text, end, text, done}, "[DONE] came with a choice without a finish_reason", turns.ErrIncomplete},
-		"[DONE] alone":                 {[]string{done}, "no choice", turns.ErrIncomplete},
-		"nothing":                      {nil, "no choice", turns.ErrIncomplete},
-		"garbage":                      {[]string{text, "<html>"}, "no strict JSON, after byte 0", nil},
-		"a part":                       {[]string{text, text[:40]}, "JSON that ends too early", nil},
-		"two documents":                {[]string{text + text}, "no strict JSON", nil},
-		"a name twice":                 {[]string{`{"id":"a","id":"b","choices":[]}`}, "a name that stands twice", nil},
-		"invalid UTF-8":                {[]string{"{\"id\":\"\xff\",\"choices\":[]}"}, "no strict JSON", nil},
-		"an error object":              {[]string{text, `{"error":{"message":"SECRET","type":"server_error","code":"x"}}`}, stated, &turns.ProviderError{}},
-		"a failure beside no choices":  {[]string{text, `{"choices":null,"usage":{"total_tokens":0},"base_resp":{"status_code":1008,"status_msg":"SECRET"}}`}, stated, &turns.ProviderError{}},
-		"a list with an error":         {[]string{text, `[{"error":{"message":"SECRET"}}]`}, stated, &turns.ProviderError{}},
-		"an error in place of choices": {[]string{text, `{"object":"error","message":"SECRET","code":400}`}, stated, &turns.ProviderError{}},
-		"an error in a choice":         {[]string{`{"choices":[{"index":0,"error":{"code":502}}]}`}, stated, &turns.ProviderError{}},
-		"finished by an error":         {[]string{`{"choices":[{"index":0,"finish_reason":"error"}]}`}, stated, &turns.ProviderError{}},
-		"finished for two reasons":     {[]string{end, text, strings.Replace(end, "stop", "length", 1)}, "finished for two reasons", nil},
-		"a message with another call":  {[]string{call, strings.Replace(said, "F", `{"function":{"name":"g"}}`, 1)}, differs, nil},
-		"a message with arguments":     {[]string{strings.Replace(call, "{}", "", 1), strings.Replace(said, "F", `{"function":{"name":"f","arguments":{"a":1}}}`, 1)}, differs, nil},
-		"a message with more calls":    {[]string{call, strings.Replace(said, "F", `{"function":{"name":"f"}},{"function":{"name":"f"}}`, 1)}, differs, nil},
-		"a message with fewer calls":   {[]string{call, strings.Replace(said, "F", ``, 1), end}, differs, nil},
-		"a message with a first call":  {[]string{text, strings.Replace(said, "F", `{"function":{"name":"f"}}`, 1), done}, differs, nil},
-		"a message with another text":  {[]string{strings.Replace(text, "hi", "ho", 1), strings.Replace(said, "F", ``, 1)}, differs, nil},
-		"messages that differ":         {[]string{strings.Replace(said, "F", ``, 1), strings.Replace(said, "F", `{"function":{"name":"f"}}`, 1)}, "messages beside the deltas that differ", nil},
-		"a message without an end":     {[]string{strings.Replace(strings.Replace(said, `"stop"`, "null", 1), "F", `{"function":{"name":"f"}}`, 1), done}, "[DONE] came with a choice without a finish_reason", turns.ErrIncomplete},
-		"calls that do not fit":        {[]string{`{"choices":[{"index":0,"delta":{"tool_calls":[{"function":{"arguments":"{"}}]}}]}`}, "before any call", &turns.Unfit{}},
+		"closed without an end":         {[]string{call}, "the stream ended with a choice without a finish_reason", turns.ErrIncomplete},
+		"[DONE] without an end":         {[]string{call, done}, "[DONE] came with a choice without a finish_reason", turns.ErrIncomplete},
+		"[DONE] after more":             {[]string{text, end, text, done}, "[DONE] came with a choice without a finish_reason", turns.ErrIncomplete},
+		"[DONE] alone":                  {[]string{done}, "no choice", turns.ErrIncomplete},
+		"nothing":                       {nil, "no choice", turns.ErrIncomplete},
+		"garbage":                       {[]string{text, "<html>"}, "no strict JSON, after byte 0", nil},
+		"a part":                        {[]string{text, text[:40]}, "JSON that ends too early", nil},
+		"two documents":                 {[]string{text + text}, "no strict JSON", nil},
+		"a name twice":                  {[]string{`{"id":"a","id":"b","choices":[]}`}, "a name that stands twice", nil},
+		"invalid UTF-8":                 {[]string{"{\"id\":\"\xff\",\"choices\":[]}"}, "no strict JSON", nil},
+		"an error object":               {[]string{text, `{"error":{"message":"SECRET","type":"server_error","code":"x"}}`}, stated, &turns.ProviderError{}},
+		"a failure beside no choices":   {[]string{text, `{"choices":null,"usage":{"total_tokens":0},"base_resp":{"status_code":1008,"status_msg":"SECRET"}}`}, stated, &turns.ProviderError{}},
+		"a list with an error":          {[]string{text, `[{"error":{"message":"SECRET"}}]`}, stated, &turns.ProviderError{}},
+		"an error in place of choices":  {[]string{text, `{"object":"error","message":"SECRET","code":400}`}, stated, &turns.ProviderError{}},
+		"an error in a choice":          {[]string{`{"choices":[{"index":0,"error":{"code":502}}]}`}, stated, &turns.ProviderError{}},
+		"a failure within the answer":   {[]string{text, `{"choices":[],"usage":{},"code":503,"message":"SECRET"}`, done}, stated, &turns.ProviderError{}},
+		"finished by an error":          {[]string{`{"choices":[{"index":0,"finish_reason":"error"}]}`}, stated, &turns.ProviderError{}},
+		"finished for two reasons":      {[]string{end, text, strings.Replace(end, "stop", "length", 1)}, "finished for two reasons", nil},
+		"a message with another call":   {[]string{call, strings.Replace(said, "F", `{"function":{"name":"g"}}`, 1)}, differs, nil},
+		"a message with arguments":      {[]string{strings.Replace(call, "{}", "", 1), strings.Replace(said, "F", `{"function":{"name":"f","arguments":{"a":1}}}`, 1)}, differs, nil},
+		"a message with them elsewhere": {[]string{strings.Replace(strings.Replace(said, "F", `{"function":{"name":"f","arguments":"","params":{"a":1}}}`, 1), `"delta":{}`, `"delta":{"content":"hi","tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":""}}]}`, 1), done}, differs, nil},
+		"a message with more calls":     {[]string{call, strings.Replace(said, "F", `{"function":{"name":"f"}},{"function":{"name":"f"}}`, 1)}, differs, nil},
+		"a message with fewer calls":    {[]string{call, strings.Replace(said, "F", ``, 1), end}, differs, nil},
+		"a message with a first call":   {[]string{text, strings.Replace(said, "F", `{"function":{"name":"f"}}`, 1), done}, differs, nil},
+		"a message with another text":   {[]string{strings.Replace(text, "hi", "ho", 1), strings.Replace(said, "F", ``, 1)}, differs, nil},
+		"messages that differ":          {[]string{strings.Replace(said, "F", ``, 1), strings.Replace(said, "F", `{"function":{"name":"f"}}`, 1)}, "messages beside the deltas that differ", nil},
+		"a message without an end":      {[]string{strings.Replace(strings.Replace(said, `"stop"`, "null", 1), "F", `{"function":{"name":"f"}}`, 1), done}, "[DONE] came with a choice without a finish_reason", turns.ErrIncomplete},
+		"calls that do not fit":         {[]string{`{"choices":[{"index":0,"delta":{"tool_calls":[{"function":{"arguments":"{"}}]}}]}`}, "before any call", &turns.Unfit{}},
 	} {
 		var r reader
 		var err error
@@ -275,7 +289,21 @@ func TestFaults(t *testing.T) {
 		}
 	}
 	var r reader
+	if deltas, err := r.Event([]byte("heartbeat"), []byte(text)); err != nil || len(deltas) != 1 {
+		t.Errorf("a piece of an answer in an event that is named a sign of life: found %v, %v", deltas, err)
+	}
+	for _, event := range []string{end, `{"choices":[],"message":"OK"}`} {
+		if _, err := r.Event(nil, []byte(event)); err != nil {
+			t.Errorf("a notice behind the answer: found %v", err)
+		}
+	}
+	if _, err := r.Event([]byte("ping"), []byte(`{'time': 5}`)); err != nil {
+		t.Errorf("a sign of life: found %v", err)
+	}
 	var stating *turns.ProviderError
+	if _, err := r.Event(nil, []byte(`{"error":{"code":0,"message":"m"}}`)); !errors.As(err, &stating) || stating.Failure.Message != "m" {
+		t.Errorf("an error with the code 0: found %v", err)
+	}
 	if _, err := r.Event([]byte("error"), []byte(`{"type":"overloaded","message":"m"}`)); !errors.As(err, &stating) || stating.Failure.Type != "overloaded" || stating.Failure.Message != "m" {
 		t.Errorf("an event that is an error: found %v", err)
 	}
