@@ -38,7 +38,7 @@ func (e Elsewhere) Check(arguments []byte) error {
 var (
 	besideArguments = []string{"caller", "createdby", "cachecontrol", "extracontent", "providerspecificfields", "metadata", "agent",
 		"amazonbedrockinvocationmetrics"}
-	argumentNames = []string{"arguments", "args", "kwargs", "parameters", "params", "input", "code"}
+	argumentNames = []string{"arguments", "args", "kwargs", "parameters", "params", "input", "code", "partialjson", "delta"}
 )
 
 // mayHoldArguments reports whether a member is an object or a list that says something, or a text that begins like one. Any

@@ -137,7 +137,7 @@ var hostile = map[string]func() []string{
 	"arguments beside an empty delta":       withoutArguments(`{"type":"response.function_call_arguments.delta","output_index":2,"delta":"","arguments":"{\"a\":1}"}`),
 	"arguments beside no arguments":         withoutArguments(`{"type":"response.function_call_arguments.done","output_index":2,"arguments":"","input":"{\"a\":1}"}`),
 	"a piece of arguments in another member": func() []string {
-		return renumbered(inserted(13, `{"type":"response.function_call_arguments.delta","output_index":2,"delta":null,"piece":"x"}`)())
+		return renumbered(inserted(13, `{"type":"response.function_call_arguments.delta","output_index":2,"delta":null,"partial_json":"x"}`)())
 	},
 	"arguments beside an item that ends":   func() []string { return edited(withoutArguments()(), 12, `"item":`, `"arguments":"{\"a\":1}","item":`) },
 	"arguments beside an item that begins": func() []string { return edited(withoutArguments()(), 11, `"item":`, `"parameters":{"a":1},"item":`) },
