@@ -42,11 +42,12 @@
 // SIGTERM, and a second later SIGKILL. A program that ends before it has a session is
 // started once more, with initialize as its first request, because servers of the older
 // revisions may end on any other; if that works, its later starts are alike. A program
-// that writes nothing while a call waits, and nothing after a ping, is given up. A line that is too long or no strict JSON fails
-// the call whose id it holds. An error without an id is the answer to the request that
-// begins the session, and later to none. A line
-// that has nothing of a message is passed over, up to 1,000 of them or 1 MiB on end. Any other line ends the program, because nothing after
-// it can be told apart, and the operator is shown its beginning.
+// that writes nothing while a call waits, and nothing after a ping, is given up. A line
+// that is too long or no strict JSON fails the call whose id it holds. An error without
+// an id is the answer to the request that begins the session, and later to none. A line
+// that has nothing of a message is passed over, up to 1,000 of them or 1 MiB on end. Any
+// other line ends the program, because nothing after it can be told apart, and the
+// operator is shown its beginning.
 //
 // # Responses
 //
