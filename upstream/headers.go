@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"cmp"
 	"errors"
 	"mime"
 	"net/http"
@@ -9,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/internal/ascii"
+	"github.com/callgate/callgate/internal/netx"
 )
 
 // Content types of answers.
@@ -93,9 +93,8 @@ func hasContentType(stated []string, wanted string) bool {
 			continue
 		}
 		media, parameters, err := mime.ParseMediaType(value)
-		charset := strings.ToLower(cmp.Or(parameters["charset"], "utf-8"))
 		switch {
-		case err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter), !slices.Contains(readableCharsets, charset):
+		case err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter), !netx.IsUTF8(parameters["charset"]):
 			return false
 		case media == wanted, slices.Contains(formlessTypes, media), wanted == typeJSON && strings.HasSuffix(media, "+json"):
 			named = true
@@ -110,6 +109,3 @@ func hasContentType(stated []string, wanted string) bool {
 
 // formlessTypes are types that servers state where they mean none.
 var formlessTypes = []string{"text/plain", "application/octet-stream"}
-
-// readableCharsets are names of UTF-8, and of a part of it.
-var readableCharsets = []string{"utf-8", "utf8", "us-ascii"}
