@@ -180,7 +180,7 @@ Settings of a user or a project can be changed by the agent itself, which can ed
 				return errNoAgentName
 			}
 			if strings.ContainsAny(judgedFor, "$`\\\"'\n\r\t") { // of which a shell, or Claude Code, would make another name
-				return fmt.Errorf("--agent is %q; expected a name without quotes, $ and backslashes", judgedFor)
+				return fmt.Errorf("--agent is %q; expected a name without quotes, $, backslashes and line breaks", judgedFor)
 			}
 			if args[0] == "codex" {
 				printCodexHooks(e.Stdout, address, judgedFor, managed)
