@@ -118,7 +118,7 @@ func newExchange(c *gin.Context, wire Wire, o Options, received server.Request) 
 	if err != nil {
 		return nil, err
 	}
-	members = x.spec.withoutNulls(members)
+	members = x.spec.withoutEmpty(members)
 	if x.dialogue, err = wire.Read(members, model); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package turns
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 
@@ -12,9 +13,14 @@ import (
 // maxNamedMembers is how many members a refusal names.
 const maxNamedMembers = 8
 
-// withoutNulls leaves out the members that are null and not of the wire: null is absent, and is not sent on.
-func (s *Spec) withoutNulls(members rawjson.Object) rawjson.Object {
-	return slices.DeleteFunc(members, func(m rawjson.Member) bool { return m.Value[0] == 'n' && !s.takes(m.Name) })
+// withoutEmpty leaves out the members that are null or an empty list and not of the wire: they ask for nothing, and are not
+// sent on. An empty object may ask for something: `web_search_options` does.
+func (s *Spec) withoutEmpty(members rawjson.Object) rawjson.Object {
+	return slices.DeleteFunc(members, func(m rawjson.Member) bool {
+		v := m.Value
+		empty := v[0] == 'n' || v[0] == '[' && len(bytes.TrimSpace(v[1:len(v)-1])) == 0
+		return empty && !s.takes(m.Name)
+	})
 }
 
 // takes reports whether a member of a request is read, or sent on.

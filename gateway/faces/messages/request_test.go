@@ -97,7 +97,7 @@ func TestRefusedRequests(t *testing.T) {
 		"a safeguard of another type":             {asks(`"safeguards":[{"type":"dangerous_tool_use"},{"type":"run"}]`), 400, nil},
 		"a call of the user":                      {history(user(`{"type":"tool_use","id":"t1","name":"x","input":{}}`)), 400, func(r *rules) { r.UnknownBlocks = upstream.Pass }},
 		"an unknown block (AM-31)":                {history(user(`{"type":"hologram"}`)), 400, func(r *rules) { r.UnknownBlocks = upstream.Pass }},
-		"an unknown member":                       {asks(`"plugins":[]`), 400, nil},
+		"an unknown member":                       {asks(`"plugins":[1]`), 400, nil},
 		"mcp_servers (AM-21)":                     {asks(`"mcp_servers":[{"type":"url","name":"docs","url":"https://a"}]`), 400, func(r *rules) { r.MCPServers = []string{"docs"} }},
 		"another of mcp_servers":                  {asks(`"mcp_servers":[{"type":"url","name":"mail","url":"https://a"}]`), 400, nil},
 		"thread (AM-20)":                          {asks(`"thread":{"type":"create"}`), 400, func(r *rules) { r.Thread = true }},

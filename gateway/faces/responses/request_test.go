@@ -32,7 +32,7 @@ func TestRequests(t *testing.T) {
 		rules func(*upstream.Rules) // that let it pass; nil: none do
 		asked string                // what the model is asked then
 	}{
-		"a member that nobody knows":     {`"plugins":[]`, "plugins", func(r *upstream.Rules) { r.RequestMembers = []string{"plugins"} }, `"plugins":[]`},
+		"a member that nobody knows":     {`"plugins":[1]`, "plugins", func(r *upstream.Rules) { r.RequestMembers = []string{"plugins"} }, `"plugins":[1]`},
 		"context_management":             {`"context_management":[{"type":"compaction"}]`, "context_management", nil, ""},
 		"a conversation":                 {`"conversation":"conv_1"`, "conversation", nil, ""},
 		"no earlier response":            {`"previous_response_id":""`, "", nil, ""},
