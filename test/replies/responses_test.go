@@ -5,12 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
 // responsesWire is the API of Responses. Deviations: no_items (the end states none), no_numbers, odd_numbers, end_twice,
 // object_arguments, no_arguments, no_index (nothing says where an event belongs but ids, and calls have their call_id alone),
-// index_gaps, no_id, late_name, placeholder (arguments begin as {}), null_delta, pings, empty_error.
+// index_gaps, no_id, late_name, placeholder (arguments begin as {}), null_delta, pings, empty_error; other_ids (a call has another
+// call_id at its end, and one more in the reply's), first_piece (stands in the beginning of a call too), one_index (for all; a
+// message before a call is neither ended nor listed), ends_behind (an empty message that never began, with another number).
 type responsesWire struct{}
 
 func (responsesWire) path() string { return "/v1/responses" }
@@ -185,10 +188,16 @@ func (w responsesWire) events(r *reply, f form) (events []string) {
 		case r.as["no_index"]:
 			at = ""
 			id.ID = cmp.Or(id.ID, id.CallID)
-		case r.as["index_gaps"]:
+		case r.as["index_gaps"], r.as["ends_behind"]:
 			at = fmt.Sprintf(`,"output_index":%d`, 2*i+1)
+		case r.as["one_index"]:
+			at = `,"output_index":0`
 		}
-		event("response.output_item.added", at+`,"item":`+it.opening)
+		opening := it.opening
+		if r.as["first_piece"] && f.place != "item" {
+			opening = strings.Replace(opening, `"arguments":""`, `"arguments":`+quoted(pieces(it.texts[0].text, f.size)[0]), 1)
+		}
+		event("response.output_item.added", at+`,"item":`+opening)
 		for _, text := range it.texts {
 			if f.place == "item" {
 				break
@@ -209,22 +218,48 @@ func (w responsesWire) events(r *reply, f form) (events []string) {
 			for n, cite := range text.cites {
 				event("response.output_text.annotation.added", fmt.Sprintf(`%s,"annotation_index":%d,"annotation":%s`, in, n, cite))
 			}
-			event(text.event+".done", in+`,"`+text.member+`":`+quoted(text.text))
+			if !r.as["one_index"] {
+				event(text.event+".done", in+`,"`+text.member+`":`+quoted(text.text))
+			}
 		}
-		event("response.output_item.done", at+`,"item":`+it.whole)
+		if r.as["one_index"] && id.CallID == "" && f.place != "item" {
+			continue
+		}
+		event("response.output_item.done", at+`,"item":`+otherID(r, it.whole, "done"))
 	}
 	end, items := "response.completed", w.wholes(r)
 	if r.end == "cut" || r.end == "filtered" {
 		end = "response.incomplete"
 	}
-	if r.as["no_items"] {
+	switch {
+	case r.as["no_items"]:
 		items = nil
+	case r.as["one_index"] && f.place != "item":
+		items = slices.DeleteFunc(items, func(item string) bool { return !strings.Contains(item, "call_id") })
+	case r.as["ends_behind"]:
+		at, blank := `,"output_index":0,"item_id":"msg_0","content_index":0`, `{"type":"output_text","annotations":[],"text":""}`
+		item := `{"id":"msg_0","type":"message","role":"assistant","status":"completed","content":[` + blank + `]}`
+		event("response.output_text.done", at+`,"text":""`)
+		event("response.content_part.done", at+`,"part":`+blank)
+		events = append(events, `data: {"type":"response.output_item.done","output_index":0,"sequence_number":1,"item":`+item+"}\n\n")
+		items = slices.Insert(items, 0, item)
+	}
+	for i := range items {
+		items[i] = otherID(r, items[i], "listed")
 	}
 	event(end, `,"response":`+w.response(r, items, false))
 	if r.as["end_twice"] {
 		event(end, `,"response":`+w.response(r, items, false))
 	}
 	return events
+}
+
+// otherID is an item with the call_id that it has at a place.
+func otherID(r *reply, item, place string) string {
+	if !r.as["other_ids"] {
+		return item
+	}
+	return strings.Replace(item, `"call_id":"`, `"call_id":"`+place+`_`, 1)
 }
 
 func (responsesWire) read(body string, streamed bool) (a answer, err error) {

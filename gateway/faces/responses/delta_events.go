@@ -35,7 +35,10 @@ func (r *reader) other(it *item) error {
 		allowed = allowed && r.event.item == nil && r.event.response == nil ||
 			string(kind) == "response.compaction.compacting" && r.compacts()
 	case it.Kind == turns.Thought:
-		if r.event.part != nil && !isReasoning(r.event.part) {
+		if part := r.event.part; part != nil && !isReasoning(part) {
+			if r.event.statesNoText() { // one server announces it as a text
+				return nil
+			}
 			return errors.New("a part of reasoning of another type")
 		}
 		own = eventOf(kind, "reasoning") || string(kind) == "response.content_part.added" || string(kind) == "response.content_part.done"
@@ -95,6 +98,9 @@ func (r *reader) changeMessage(it *item) error {
 	refuses := false
 	switch string(e.kind) {
 	case "response.content_part.added", "response.content_part.done":
+		if isReasoning(e.part) {
+			return nil // one server ends a text with what was thought
+		}
 		if err := r.changePart(it); err != nil {
 			return err
 		}
@@ -295,6 +301,12 @@ func (r *reader) changeCall(it *item) error {
 	} else if !whole && !(string(kind) == "added" && it.Type == "shell_call") {
 		return errors.New("an event of a type that is not known about a call")
 	}
+	if name, ok := optional(e.name); !ok || name != "" && name != it.call.name && name != it.call.namespace+"."+it.call.name {
+		return errors.New("an event about a call that names another tool")
+	}
+	if id, ok := optional(e.callID); !ok || id != "" && it.call.id != "" && id != it.call.id {
+		return errors.New("an event about a call with the id of another")
+	}
 	if it.hasTextPayload() {
 		if elsewhere := e.argumentsBut(f.member); elsewhere != "" { // a piece that is not in its place would be lost
 			stated, _ := rawjson.Text(value)
@@ -325,6 +337,31 @@ type piece struct {
 	closed bool
 }
 
+// statesNoText reports whether an event ends, or announces, an empty text or a message of such.
+func (e *wireEvent) statesNoText() bool {
+	isEmptyText := func(part []byte) bool {
+		kind, _ := word(rawjson.MemberOf(part, "type"))
+		return kind == "output_text" && isEmpty(rawjson.MemberOf(part, "text"), `""`)
+	}
+	switch string(e.kind) {
+	case "response.output_text.done":
+		return string(e.text) == `""`
+	case "response.content_part.added", "response.content_part.done":
+		return isEmptyText(e.part)
+	case "response.output_item.done":
+		kind, _ := word(rawjson.MemberOf(e.item, "type"))
+		content, empty := rawjson.MemberOf(e.item, "content"), kind == "message"
+		_ = rawjson.EachOf(content, func(part []byte) error { // it was checked before
+			empty = empty && isEmptyText(part)
+			return nil
+		})
+		return empty
+	}
+	return false
+}
+
+var errDifferentArguments = errors.New("a call whose arguments differ between two places")
+
 // settleCall compares a call with a later place of it.
 func (it *item) settleCall(last *item) error {
 	if !it.sameCall(last) {
@@ -333,13 +370,16 @@ func (it *item) settleCall(last *item) error {
 	c := &it.call
 	c.elsewhere = cmp.Or(c.elsewhere, last.call.elsewhere)
 	if it.hasTextPayload() {
-		if last.call.payload == nil {
-			return nil // it does not say them
+		stated := last.call.payload
+		switch {
+		case stated == nil: // it does not say them
+			return nil
+		case !it.closed && len(c.payload) == 0:
+			c.payload = stated
+		case !bytes.Equal(c.payload, stated):
+			return errDifferentArguments
 		}
-		if (it.closed || len(c.payload) > 0) && !bytes.Equal(c.payload, last.call.payload) {
-			return errors.New("a call whose arguments differ between two places")
-		}
-		c.payload, it.closed = last.call.payload, true
+		it.closed = true
 		return nil
 	}
 	if it.done && !bytes.Equal(c.payload, last.call.payload) || !it.done && !it.beginsAs(last) {

@@ -38,18 +38,19 @@
 // container of the provider is the provider's own. An event that brings texts or calls is only taken about an item that has
 // them, and no name or type is taken that is a known one in other letters: some clients read names without regard to case.
 //
-// A call can stand in up to five places of a stream: in its added item, where {} holds the place of what is to come, in deltas,
-// in the event that ends them, in its done item, and in the reply of the terminal event. Each place that states it must state
-// the same bytes (RS-43), and each that states a name or an id the same one; so must each place of a text. An item that only the
-// terminal event has counts as any other; the terminal event may list no items (RS-44). An item may come whole, in the event
-// that ends it.
+// A call can stand in up to five places of a stream: in its added item, which may have a piece of it, or {} in its place, in
+// deltas, in the event that ends them, in its done item, and in the reply of the terminal event. Each place that states it must
+// state the same bytes (RS-43), and the same name; so must each place of a text. An item that only the terminal event has counts
+// as any other; the terminal event may list no items (RS-44). An item may come whole, in the event that ends it.
 //
-// Items are found by their output_index, which rises. An event without one is about the item that its item_id names, which may
-// be the call_id of a call, or about the only one that is open; where it may be about several it is refused, and the terminal
-// event must list all items then, if one is a call (RS-47). A call that has neither id has that of its first event, and no other call may have it. The id of an item, and that of the response, may change (RS-46): that of the response
-// is the first one, and so is that of an item that is passed on at once; a call has the last. Once a sequence_number of
-// the events about items has risen, each must (RS-45); an event that was lost is found by the texts, which every stream states
-// twice. obfuscation is never read (RS-48).
+// Items are found by their output_index, which rises; items that share one, by their ids. An event without one is about the item
+// that its item_id names, which may be the call_id of a call, or about the only one that is open; where it may be about several
+// it is refused. The terminal event must list all items in both cases, if one is a call (RS-47), but for a message before a call
+// that has not ended. A call that has neither id has that of its first event, and no other call may have it. The id of an item,
+// and that of the response, may change (RS-46): that of the response is the first one, and so is that of an item that is passed
+// on at once; a call has the last. So may the call_id of a call that has an output_index: it keeps the first. Once a
+// sequence_number of the pieces of texts has risen, each must (RS-45); an event that was lost is found by the texts, which every
+// stream states twice. obfuscation is never read (RS-48).
 //
 // A reply is whole once response.completed or response.incomplete came. Anything after the terminal event but [DONE], and what
 // repeats it, is refused, and so is a stream that ends without one.

@@ -18,7 +18,7 @@ type wireEvent struct {
 	itemID                                                []byte // a string literal, or nil
 	delta, text, arguments, input, diff, command, refused []byte
 	item, part, response, annotation, failure             []byte
-	message, code                                         []byte
+	message, code, name, callID                           []byte
 	elsewhere                                             turns.Elsewhere // what no event has as its own
 
 	output, content, commandIndex int // absent: -1
@@ -98,6 +98,10 @@ func (e *wireEvent) split() error {
 			into = &e.message
 		case "code":
 			into = &e.code
+		case "name":
+			into = &e.name
+		case "call_id":
+			into = &e.callID
 		case "sequence_number":
 			if '0' <= value[0] && value[0] <= '9' { // it may be anything
 				varies, e.sequence = sequenceValue, sequenceOf(value)

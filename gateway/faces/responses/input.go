@@ -188,7 +188,7 @@ func (h *history) readCall(kind string, o rawjson.Object, param string) error {
 	case "function_call":
 		var ok bool
 		arguments, ok = rawjson.String(o.Get("arguments"))
-		if arguments == "" {
+		if arguments == "" || arguments == "null" { // as some clients write none
 			arguments = "{}"
 		}
 		read := []byte(arguments)
@@ -234,6 +234,10 @@ func (h *history) readResult(ctx context.Context, kind string, raw []byte, o raw
 	h.run.Admission.BringsResult(call.name, []byte(call.arguments))
 	if kind != "function_call_output" && kind != "custom_tool_call_output" {
 		return h.hookOutput(ctx, as, call.name, o) // objects of a form of their own, without a place for another
+	}
+	if rawjson.IsNull(o.Get("output")) { // a tool that returns nothing
+		o = o.Set("output", rawjson.Quote(""))
+		as.raw = o.Bytes()
 	}
 	if !isResult(o.Get("output")) {
 		return as, bad(param+".output", "The output of a call must be a text, or a list of parts.")

@@ -44,6 +44,7 @@ type itemCall struct {
 	// payload is the arguments of a function_call or a request for approval, the input of a custom_tool_call, and the
 	// object action or operation of any other call. The computer's list of actions is the array itself.
 	payload   []byte
+	first     []byte // arguments in the beginning of the item: a piece of them, which its events state anew, or all
 	elsewhere turns.Elsewhere
 	async     bool // its result may come later than the next turn (RS-32)
 	program   bool // a program at the provider makes the call (RS-32)
@@ -399,7 +400,9 @@ func (it *item) sameCall(other *item) bool {
 	if a.name == "" && a.namespace == "" {
 		a.name, a.namespace = b.name, b.namespace
 	}
-	return it.row == other.row && (a.id == b.id || b.id == "") && a.serverLabel == b.serverLabel && a.async == b.async && a.program == b.program &&
+	// One server makes up another call_id for each place, and the output_index says that it is the same call.
+	id := a.id == b.id || b.id == "" || it.index >= 0 && it.Kind == turns.Call
+	return it.row == other.row && id && a.serverLabel == b.serverLabel && a.async == b.async && a.program == b.program &&
 		(a.name == b.name && a.namespace == b.namespace || b.name == "" && b.namespace == "")
 }
 

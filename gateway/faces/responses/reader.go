@@ -25,7 +25,7 @@ type reader struct {
 	reply        turns.Reply
 	answer       turns.Answer
 	items        []*item // in their order
-	sequence     int     // the last of an event about an item
+	sequence     int     // the last of a piece of a text
 	numbered     bool    // there was one
 	rises        bool    // it has risen
 	unindexed    bool    // an event was about an item, and did not say which by an output_index
@@ -83,7 +83,7 @@ func (r *reader) Whole(body []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := r.readOutput(output, func(_ int, it *item) error { return r.add(it) }); err != nil {
+	if err := r.readOutput(output, r.add); err != nil {
 		return err
 	}
 	r.finished = true
@@ -114,6 +114,13 @@ func (r *reader) End() error {
 			if it.call.id == "" { // the application and the model refer to it
 				it.call.id = "call_" + rand.Text()
 			}
+			switch c := &it.call; {
+			case len(c.payload) == 0:
+				c.payload = c.first
+			case !bytes.HasPrefix(c.payload, c.first):
+				return errDifferentArguments
+			}
+			it.call.first = nil
 			p.Call = it.called()
 			it.writeCall()
 		}
@@ -294,8 +301,10 @@ func (r *reader) dispatch() error {
 	case "response.completed", "response.incomplete", "response.failed":
 		return r.finish()
 	}
-	if err := r.follow(e.sequence); err != nil {
-		return err
+	if bytes.HasSuffix(e.kind, []byte(".delta")) {
+		if err := r.follow(e.sequence); err != nil {
+			return err
+		}
 	}
 	if string(e.kind) == "response.output_item.added" {
 		return r.addItem()
@@ -305,6 +314,8 @@ func (r *reader) dispatch() error {
 	switch {
 	case err != nil:
 		return err
+	case it == nil && len(r.items) > 0 && 0 <= e.output && e.output < r.items[len(r.items)-1].index && e.statesNoText():
+		return nil // one server ends an empty message before its calls that it did not begin
 	case it == nil && ends: // some servers send items whole
 		if err := r.addItem(); err != nil {
 			return err
@@ -324,14 +335,14 @@ func (r *reader) dispatch() error {
 	return r.change(it)
 }
 
-// follow refuses events about items that come twice or in another order, where they are numbered: some servers write one number
-// for all (RS-45).
+// follow refuses pieces of texts that come twice or in another order, where they are numbered: some servers write one number
+// for all (RS-45). What other events say is compared.
 func (r *reader) follow(sequence int) error {
 	switch {
 	case sequence < 0:
 		return nil
 	case r.rises && sequence <= r.sequence:
-		return errors.New("a sequence_number that does not rise")
+		return errors.New("a sequence_number of a piece that does not rise")
 	}
 	r.rises = r.rises || r.numbered && sequence > r.sequence
 	r.sequence, r.numbered = sequence, true
@@ -343,12 +354,7 @@ func (r *reader) follow(sequence int) error {
 func (r *reader) itemOf(ends bool) (found *item, err error) {
 	e := &r.event
 	if e.output >= 0 {
-		for i := len(r.items) - 1; i >= 0; i-- {
-			if r.items[i].index == e.output {
-				return r.items[i], nil
-			}
-		}
-		return nil, nil
+		return r.itemAt(ends)
 	}
 	id, _ := optional(e.itemID)
 	callID := id // some servers know calls by nothing else
@@ -384,6 +390,34 @@ func (r *reader) itemOf(ends bool) (found *item, err error) {
 		found, last.eventID, r.ids[id], r.callIDs[id] = last, id, true, true
 	}
 	r.unindexed = r.unindexed || found != nil
+	return found, nil
+}
+
+// itemAt finds the item with the output_index of the event. Where a server gives one index to several items, the id says which;
+// an id that no item has says nothing (RS-46).
+func (r *reader) itemAt(ends bool) (found *item, err error) {
+	id, index, open := r.event.itemID, r.event.output, 0
+	if ends {
+		id = rawjson.MemberOf(r.event.item, "id")
+	}
+	text, _ := rawjson.Text(id)
+	for _, it := range r.items {
+		named := len(text) > 0 && string(text) == it.id
+		switch {
+		case named && it.index != index && it.Kind != turns.Thought: // whose id one provider's share
+			return nil, errors.New("an event with the output_index of one item and the id of another")
+		case it.index != index:
+		case named:
+			return it, nil
+		default:
+			if found = it; !it.done {
+				open++
+			}
+		}
+	}
+	if open > 1 {
+		return nil, errors.New("an event with an output_index that several open items have")
+	}
 	return found, nil
 }
 
@@ -423,11 +457,15 @@ func (r *reader) addItem() error {
 	if e.item == nil || e.item[0] != '{' {
 		return errors.New("the beginning of an item without the item")
 	}
+	id, _ := optional(rawjson.MemberOf(e.item, "id"))
 	if n := len(r.items); n > 0 {
-		switch last := r.items[n-1].index; {
-		case (e.output < 0) != (last < 0):
+		switch last := r.items[n-1]; {
+		case (e.output < 0) != (last.index < 0):
 			return errors.New("items with and without an output_index")
-		case e.output >= 0 && e.output <= last:
+		case e.output < 0 || e.output > last.index:
+		case e.output == last.index && id != "" && last.id != "" && id != last.id:
+			r.unindexed = true // the next item: one server does not count its calls
+		default:
 			return errors.New("an output_index that does not rise")
 		}
 	}
@@ -441,6 +479,9 @@ func (r *reader) addItem() error {
 	r.unindexed = r.unindexed || e.output < 0
 	for _, part := range item.parts {
 		part.closed = len(part.Text) > 0
+	}
+	if item.Type == "function_call" {
+		item.call.first, item.call.payload = item.call.payload, nil
 	}
 	item.closed = len(item.call.payload) > 0 && item.hasTextPayload()
 	if err := r.add(item); err != nil {
@@ -546,17 +587,24 @@ func (r *reader) finish() error {
 	case r.answer.Reason != wanted && slices.Contains([]string{"completed", "incomplete", "in_progress", "queued"}, r.answer.Reason):
 		return errors.New("a status that is not that of the event")
 	}
-	streamed, listed := len(r.items), 0
-	if err := r.readOutput(output, func(at int, it *item) error {
-		listed++
-		if at < streamed {
-			return r.settle(r.items[at], it)
+	streamed, at, listed := len(r.items), 0, false
+	if err := r.readOutput(output, func(it *item) error {
+		listed = true
+		if at < streamed && it.Kind == turns.Text && it.isBlank() && r.items[at].Kind != turns.Text {
+			return nil // which was not streamed
+		}
+		for at < streamed && r.items[at].Kind == turns.Text && !r.items[at].done && it.Kind != turns.Text {
+			r.items[at].done = true // one server neither ends nor lists a message before a call
+			at++
+		}
+		if at++; at <= streamed {
+			return r.settle(r.items[at-1], it)
 		}
 		return r.add(it)
 	}); err != nil {
 		return err
 	}
-	if listed < streamed && (listed > 0 || r.unindexed && r.calls > 0) {
+	if at < streamed && (listed || r.unindexed && r.calls > 0) {
 		return errors.New("items that the terminal event leaves out")
 	}
 	r.finished, r.last = true, raw
@@ -568,6 +616,11 @@ func (r *reader) finish() error {
 		r.tellItem(it)
 	}
 	return nil
+}
+
+// isBlank reports whether a message says nothing.
+func (it *item) isBlank() bool {
+	return !slices.ContainsFunc(it.parts, func(p *textPart) bool { return len(p.Text) > 0 })
 }
 
 // AddsNothing reports whether an event behind the terminal one repeats its response, or only keeps

@@ -164,14 +164,13 @@ func cut(text []byte) string {
 }
 
 // readOutput reads the items of a response. No output is an empty one.
-func (r *reader) readOutput(output []byte, take func(at int, it *item) error) error {
+func (r *reader) readOutput(output []byte, take func(it *item) error) error {
 	if rawjson.IsNull(output) {
 		return nil
 	}
 	if output[0] != '[' {
 		return errors.New("an output that is not a list")
 	}
-	at := 0
 	return rawjson.EachOf(output, func(raw []byte) error {
 		if raw[0] != '{' {
 			return errors.New("an item that is not an object")
@@ -180,8 +179,7 @@ func (r *reader) readOutput(output []byte, take func(at int, it *item) error) er
 		if err != nil {
 			return err
 		}
-		at++
-		return take(at-1, it)
+		return take(it)
 	})
 }
 

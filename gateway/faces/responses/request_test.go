@@ -110,6 +110,8 @@ func TestRequests(t *testing.T) {
 		"a call without an id":          {input(`{"type":"function_call","id":"c1","name":"x","arguments":"{}"}`), "input.0.call_id", nil, ""},
 		"arguments that are no JSON":    {input(`{"type":"function_call","call_id":"c1","name":"x","arguments":"{"}`), "input.0.arguments", nil, ""},
 		"a call and its result":         {input(call, result), "", nil, `"output":"done"`},
+		"a result that is null":         {input(call, `{"type":"function_call_output","call_id":"c1","output":null}`), "", nil, `"output":""`},
+		"a call with null as arguments": {input(strings.Replace(call, `"arguments":"{}"`, `"arguments":"null"`, 1), result), "", nil, `"arguments":"null"`},
 		"a result that hides":           {input(call, `{"type":"function_call_output","call_id":"c1","output":"a\u200bb"}`), "", nil, `"output":"a\\u200bb"`},
 		"a part that hides":             {input(call, `{"type":"function_call_output","call_id":"c1","output":[{"type":"input_text","text":"a\u202eb"}]}`), "", nil, `"text":"a\\u202eb"`},
 		"a result of parts":             {input(call, `{"type":"function_call_output","call_id":"c1","output":[{"type":"input_text","text":"do"},{"type":"input_text","text":"ne"}]}`), "", nil, `"output":[{"type":"input_text","text":"do"},{"type":"input_text","text":"ne"}]`},
