@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"net/http"
 
@@ -34,5 +35,6 @@ func (c *Client) Post(ctx context.Context, route *Route, request Request) (reply
 		return nil, err
 	}
 	defer a.close()
+	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")) // a byte order mark, which readers of JSON may ignore (RFC 8259, 8.1)
 	return &Reply{Header: a.header, Body: body, secrets: a.secrets}, nil
 }

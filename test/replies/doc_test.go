@@ -28,7 +28,7 @@
 //	single                at most one call in a turn
 //	differs               a stream may have another verdict than the same reply whole
 //	as WORD …             deviations of the envelope, see the printers; on all: no_type and plain (the
-//	                      content type), called_model and called_usage (a call stands there)
+//	                      content type), mark (of the byte order), called_model and called_usage (a call stands there)
 //
 // Parts: text, thought, refusal, cite (of the text before it), hosted (a search at the provider) and
 // call, followed by the rest of the line, or by a literal of Go if it begins with a quotation mark (in names, %20 is a space); block

@@ -362,6 +362,9 @@ func says(c *testCase, w wire, f form) func(turn int, to http.ResponseWriter, r 
 		default:
 			to.Header().Set("Content-Type", kind)
 		}
+		if reply.as["mark"] {
+			_, _ = io.WriteString(to, "\ufeff")
+		}
 		if !streamed {
 			_, _ = io.WriteString(to, w.whole(reply))
 			return
