@@ -1,6 +1,7 @@
 package turns
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 
@@ -31,6 +32,33 @@ func (e Elsewhere) Check(arguments []byte) error {
 		return nil
 	}
 	return fmt.Errorf("a call without arguments: they may stand in the member %s", string(e))
+}
+
+// CheckPiece is Check for a piece of the arguments: the call would be taken without it, as another one.
+func (e Elsewhere) CheckPiece(piece []byte) error {
+	if e == "" || !SaysNothing(piece) {
+		return nil
+	}
+	return fmt.Errorf("a piece of a call without arguments: they may stand in the member %s", string(e))
+}
+
+// NamesArguments reports whether any text is arguments in a member of such a name.
+func NamesArguments(name []byte) bool {
+	return slices.Contains(argumentNames, ascii.Folded(string(name)))
+}
+
+// NamesCalls reports whether a member has calls by its name. Where a wire reads none they would be lost, and the rest taken
+// for the answer.
+func NamesCalls(name []byte) bool { return slices.Contains(callNames, ascii.Folded(string(name))) }
+
+// callNames are names of members with calls, see ascii.Folded.
+var callNames = []string{"toolcall", "toolcalls", "tooluse", "tooluses", "functioncall", "functioncalls"}
+
+// SameArguments reports whether a call that is stated twice has the same arguments.
+func SameArguments(a, b []byte) bool {
+	const most, times = 64, 8 // white space and escapes make no more of it
+	return bytes.Equal(a, b) || SaysNothing(a) && SaysNothing(b) ||
+		max(len(a), len(b)) <= most+times*min(len(a), len(b)) && rawjson.Alike(a, b)
 }
 
 // besideArguments are the members of calls that are known to hold objects that are no arguments, and argumentNames those

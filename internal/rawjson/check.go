@@ -116,3 +116,10 @@ func Deeper(data []byte, maxDepth int) bool {
 	}
 	return false
 }
+
+// Alike reports whether two texts are JSON of the same value: white space, the order of members, and how strings and numbers
+// are written aside.
+func Alike(a, b []byte) bool {
+	x, y := jsontext.Value(bytes.Clone(a)), jsontext.Value(bytes.Clone(b))
+	return x.Canonicalize() == nil && y.Canonicalize() == nil && bytes.Equal(x, y)
+}

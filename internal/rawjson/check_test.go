@@ -41,6 +41,24 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+func TestAlike(t *testing.T) {
+	for _, c := range []struct {
+		a, b  string
+		alike bool
+	}{
+		{`{"a":"\u00e4","b":1.0}`, "{ \"b\": 1,\n\"a\": \"ä\" }", true},
+		{`[1,2]`, `[2,1]`, false},
+		{`{"a":1}`, `{"a":"1"}`, false},
+		{`{"a":1}`, `{"a":1,"b":null}`, false},
+		{`{"a":1,"a":1}`, `{"a":1,"a":1}`, false}, // no JSON
+		{`{`, `{`, false},
+	} {
+		if rawjson.Alike([]byte(c.a), []byte(c.b)) != c.alike {
+			t.Errorf("%s and %s: expected %v", c.a, c.b, c.alike)
+		}
+	}
+}
+
 func TestReadMap(t *testing.T) {
 	const text = ` { "a" : [1, 2.50] , "b\u002f" : {"c": null}, "" : "x" } `
 	members, err := rawjson.ReadMap([]byte(text), 4)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -247,17 +246,9 @@ func (c *choice) startCall(p *callPiece, whole bool) (*call, error) {
 func (p *piece) isLike(q *piece) bool {
 	return bytes.Equal(bytes.TrimSpace(p.text), bytes.TrimSpace(q.text)) && bytes.Equal(p.refusal, q.refusal) && p.legacy == q.legacy &&
 		slices.EqualFunc(p.calls, q.calls, func(a, b callPiece) bool {
-			return a.name == b.name && cmp.Or(a.kind, kindFunction) == cmp.Or(b.kind, kindFunction) && areAlike(a.arguments, b.arguments) &&
+			return a.name == b.name && cmp.Or(a.kind, kindFunction) == cmp.Or(b.kind, kindFunction) && turns.SameArguments(a.arguments, b.arguments) &&
 				a.elsewhere.Check(a.arguments) == nil
 		})
-}
-
-// areAlike reports whether two arguments are the same, white space between the tokens of JSON aside.
-func areAlike(a, b []byte) bool {
-	var x, y bytes.Buffer
-	const most, times = 64, 8 // white space makes no more of it
-	return bytes.Equal(a, b) || turns.SaysNothing(a) && turns.SaysNothing(b) ||
-		max(len(a), len(b)) <= most+times*min(len(a), len(b)) && json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }
 
 // said is what the deltas have said so far.

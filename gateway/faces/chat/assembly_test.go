@@ -97,10 +97,10 @@ func TestCallsOfPieces(t *testing.T) {
 // TestAlike: arguments of very different sizes are not read to be compared.
 func TestAlike(t *testing.T) {
 	long := []byte(`{"x": "` + strings.Repeat("x", 1000) + `"}`)
-	if !areAlike(long, []byte(strings.Replace(string(long), " ", "\n", 1))) || areAlike(long, []byte(`{"x":1}`)) {
+	if !turns.SameArguments(long, []byte(strings.Replace(string(long), " ", "\n", 1))) || turns.SameArguments(long, []byte(`{"x":1}`)) {
 		t.Error("compared wrongly")
 	}
-	if n := testing.AllocsPerRun(10, func() { areAlike(long, []byte(`{"x":1}`)) }); n > 0 {
+	if n := testing.AllocsPerRun(10, func() { turns.SameArguments(long, []byte(`{"x":1}`)) }); n > 0 {
 		t.Errorf("found %v allocations", n)
 	}
 }
