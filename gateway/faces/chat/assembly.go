@@ -42,6 +42,7 @@ type call struct {
 	index     int    // its place in the message
 	kind      string // empty, if the provider wrote none, means function
 	elsewhere turns.Elsewhere
+	isObject  bool // its arguments came as an object
 	extra     mergedMembers
 }
 
@@ -142,7 +143,15 @@ func (r *reader) addCall(c *choice, p *callPiece) error {
 			return err
 		}
 	}
-	known.Call.Arguments = append(known.Call.Arguments, p.arguments...)
+	switch begun := !turns.IsBlank(known.Call.Arguments); {
+	case begun && !turns.IsBlank(p.arguments) && (known.isObject || p.isObject):
+		return fmt.Errorf("arguments that are an object, and not the only ones, in call %d", known.index)
+	case begun && known.Row == rowCall: // what is lost in front of them, or behind, is missed at the end
+		if err := p.elsewhere.CheckPiece(p.arguments); err != nil {
+			return err
+		}
+	}
+	known.Call.Arguments, known.isObject = append(known.Call.Arguments, p.arguments...), known.isObject || p.isObject
 	known.elsewhere = cmp.Or(known.elsewhere, p.elsewhere)
 	r.bytes += len(known.Call.ID) + len(known.Call.Name) + len(p.arguments) + known.extra.add(p.extra, concatStrings)
 	return nil

@@ -76,6 +76,15 @@ func TestCallsOfPieces(t *testing.T) {
 		"a type that changes":                  {[]string{`{"index":0,"id":"a","type":"function","function":{"name":"f"}}`, `{"index":0,"type":"custom"}`}, ``},
 		"a type that comes late":               {[]string{`{"index":0,"id":"a","function":{"name":"f"}}`, `{"index":0,"type":"custom"}`}, ``},
 		"a type that is said to be a function": {[]string{`{"index":0,"id":"a","type":"function","function":{"name":"f"}}`, `{"index":0,"type":"function"}`}, `a:f:`},
+		"a piece of arguments in delta":        {[]string{callPieceOf(0, "a", "f", `{"x`), `{"index":0,"function":{"delta":"y"}}`, more(0, `":1}`)}, ``},
+		"a piece beside empty arguments":       {[]string{callPieceOf(0, "a", "f", `{"x`), `{"index":0,"function":{"arguments":"","partial_json":"y"}}`, more(0, `":1}`)}, ``},
+		"a piece beside the function":          {[]string{callPieceOf(0, "a", "f", `{"x`), `{"index":0,"arguments":"y"}`, more(0, `":1}`)}, ``},
+		"a piece beside one that is said":      {[]string{callPieceOf(0, "a", "f", `{"x`), `{"index":0,"arguments":"y","function":{"arguments":"y"}}`, more(0, `":1}`)}, `a:f:{"xy":1}`},
+		"data beside a call that begins":       {[]string{`{"index":0,"id":"a","function":{"name":"f","arguments":""},"x":{"y":1}}`, more(0, `{"z":2}`)}, `a:f:{"z":2}`},
+		"words beside a piece":                 {[]string{callPieceOf(0, "a", "f", `{`), `{"index":0,"status":"going on","function":{"arguments":""}}`, more(0, `}`)}, `a:f:{}`},
+		"an object within arguments":           {[]string{callPieceOf(0, "a", "f", `{"x":`), `{"index":0,"function":{"arguments":{"y":1}}}`, more(0, `}`)}, ``},
+		"an object, then pieces":               {[]string{`{"index":0,"id":"a","function":{"name":"f","arguments":{}}}`, more(0, `,`)}, ``},
+		"an object between nothing":            {[]string{callPieceOf(0, "a", "f", ` `), `{"index":0,"function":{"arguments":{"y":1}}}`, more(0, `  `)}, `a:f: {"y":1}  `},
 	} {
 		reply, err := assemble(c.pieces...)
 		if c.want == "" {

@@ -77,6 +77,7 @@ type callPiece struct {
 	index          int // -1: it states none
 	id, kind, name string
 	arguments      []byte // as the model wrote them
+	isObject       bool   // and not a piece of a text
 	elsewhere      turns.Elsewhere
 	extra          rawjson.Object
 }
@@ -323,6 +324,9 @@ func (r *reader) read(document []byte, inner, other string) error {
 			case slices.Contains(forwardedOfAnswer, member):
 				r.bytes += r.head.add(rawjson.Object{rawjson.Field(member, value)}, replaceRepeated)
 			default:
+				if isStray(name, value, "choices") {
+					return errStray
+				}
 				if unknown = true; value[0] == '"' {
 					r.note(value)
 				}
@@ -478,6 +482,9 @@ func (r *reader) readChoice(value []byte, inner, other string) error {
 				p.other, err = r.readOther(value)
 			}
 		default:
+			if isStray(name, value, inner, other) {
+				return errStray
+			}
 			if member := string(name); slices.Contains(forwardedOfChoice, member) || member == memberLogprobs && !rawjson.IsNull(value) {
 				p.beside = append(p.beside, rawjson.Field(member, value))
 			}
@@ -533,6 +540,8 @@ func (r *reader) readMessage(p *piece, value []byte) error {
 				p.thoughts = append(p.thoughts, rawjson.Field(member, rawjson.OneLine(value)))
 			case slices.Contains(forwardedOfText, member) || member == memberAudio:
 				p.message = append(p.message, rawjson.Field(member, value))
+			case isStray(name, value):
+				err = errStray
 			default:
 				p.unknown += len(value)
 			}
@@ -544,6 +553,14 @@ func (r *reader) readMessage(p *piece, value []byte) error {
 	}
 	return err
 }
+
+// isStray reports whether a member that is not read has calls: its name is nearly that of one that is read, or it stands in
+// another place. read are other members of the place in which calls may stand.
+func isStray(name, value []byte, read ...string) bool {
+	return (turns.NamesCalls(name) || slices.Contains(read, ascii.Folded(string(name)))) && !saysNothing(value)
+}
+
+var errStray = &turns.Unfit{Fault: errors.New("calls under a name, or in a place, where they are not read"), Cure: cureOfCalls}
 
 // thoughtMember is the member in which most providers write what a model thought.
 const thoughtMember = "reasoning_content"
@@ -688,7 +705,7 @@ func (c *callPiece) readFunction(value []byte) error {
 		case "arguments": // some servers write the object itself
 			switch value[0] {
 			case '{', '[': // a list is refused as the arguments that it is
-				c.arguments = value
+				c.arguments, c.isObject = value, true
 			case '"', 'n':
 				c.arguments, _, err = textOf(value)
 			default:

@@ -20,6 +20,7 @@ func TestStrict(t *testing.T) {
 	for _, in := range []string{answer(choice), message(`{}`), message(`{"tool_calls":null,"function_call":null,"content":null,"refusal":null,"role":null}`), call(``), call(`{}`), call(`{"function":null,"index":null}`),
 		` ` + answer(choice) + "\r\n\t", answer(`{"index":1,"message":{}},` + choice), `{"choices":[` + choice + `],"usage":null,"created":1.5,"id":null,"error":null}`,
 		strings.Replace(answer(choice), `"finish_reason":"stop"`, `"finish_reason":null`, 1),
+		message(`{"toolCalls":[],"tool_call":null,"functionCall":{"name":"","arguments":""}}`), `{"tool_calls":[{}],"choices":[` + strings.Replace(choice, `"index"`, `"tool_calls":"","index"`, 1) + `]}`,
 		// Members that decide nothing may be of any type.
 		answer(strings.Replace(choice, "0", "null", 1)), answer(strings.Replace(choice, `"index":0,`, "", 1)), message(`{"role":[]}`),
 		`{"choices":[` + choice + `],"usage":5}`, `{"choices":[` + choice + `],"usage":{"total_tokens":-1}}`, `{"choices":[` + choice + `],"usage":{"total_tokens":"1"}}`, `{"choices":[` + choice + `],"usage":{"total_tokens":99999999999999999999}}`,
@@ -47,6 +48,9 @@ func TestStrict(t *testing.T) {
 		call(`{"function":{"name":"f","parameters":{"a":1}}}`), call(`{"function":{"name":"f","input":{"a":1},"arguments":""}}`), call(`{"function":{"name":"f","Arguments":"{\"a\":1}"}}`), call(`{"function":{"name":"f"},"arguments":"{\"a\":1}"}`), call(`{"function":{"name":"f","arguments":null,"args":{"a":1}}}`),
 		call(`{"function":{"name":"f","arguments":"{}","parameters":{"a":1}}}`), call(`{"function":{"name":"f","arguments":{ }},"x y":["a"]}`), call(`{"function":{"name":"f","arguments":" { } "},"input":"a"}`), call(`{"function":{"name":"f","params":{"a":1}}}`),
 		call(`{"id":"a","call_id":"a","name":"g","function":{"name":"f"}}`), call(`{"type":"function","call_id":"c","name":"f","arguments":"{}"}`), call(`{"tool_call_id":"c","function":{"name":"f","arguments":"{}"}}`), call(`{"name":{"f":1}}`), call(`{"function":{"id":{"a":1}}}`),
+		message(`{"toolCalls":[{"id":"a"}]}`), message(`{"tool_call":{"id":"a"}}`), message(`{"Tool_Calls":[{"id":"a"}]}`), message(`{"Function_Call":{"name":"f"}}`), message(`{"tool_use":{"name":"f"}}`),
+		answer(`{"index":0,"message":{},"tool_calls":[{"id":"a"}]}`), answer(`{"index":0,"message":{},"functionCall":{"name":"f"}}`), answer(`{"index":0,"message":{},"Message":{"content":"a"}}`), answer(`{"index":0,"message":{},"Delta":{"content":"a"}}`),
+		`{"choices":[` + choice + `],"tool_calls":[{"id":"a"}]}`, `{"choices":[` + choice + `],"Choices":[` + choice + `]}`,
 		call(`{"index":1.5}`), call(`{"index":-1}`), call(`{"index":1024}`), call(`{"index":1e99}`), call(`{"index":"0.5"}`), call(`{"index":""}`), call(strings.Repeat(`{"id":"a"},`, maxToolCalls) + `{"id":"a"}`),
 		answer(`{"index":0,"message":{},"finish_reason":5}`), answer(`{"index":0,"message":{},"finish_reason":"error"}`), answer(`{"index":0,"message":{},"error":{"code":1}}`),
 		`{"choices":[` + choice + `],"error":{"message":"x"}}`, `{"error":"x"}`, `{"object":"error","choices":[` + choice + `]}`, `{"message":"x"}`, `{"choices":[` + choice + `],x:1}`, `{"choices":[` + choice + `],"x":01}`, `{"choices":[` + choice + `],"x":NaN}`,

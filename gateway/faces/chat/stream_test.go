@@ -84,7 +84,7 @@ func TestFirstToken(t *testing.T) {
 
 // TestSN41Reasoning: what a model thinks is never read for calls, and passes or not.
 func TestSN41Reasoning(t *testing.T) {
-	const message = `{"role":"assistant","content":"Noon.","reasoning_content":"{\"tool\":{}} <tool_call>","tool_call":{"name":"web_search"}}`
+	const message = `{"role":"assistant","content":"Noon.","reasoning_content":"{\"tool\":{}} <tool_call>","trace":{"tool_call":{"name":"web_search"}}}`
 	for _, streamed := range []string{"", `"stream":true`} {
 		for treatment, want := range map[upstream.Treatment]string{upstream.Pass: `{"tool":{}} <tool_call>`, upstream.Drop: ""} {
 			for _, buffer := range []upstream.Buffer{upstream.Parser, upstream.Whole} {
