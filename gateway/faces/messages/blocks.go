@@ -104,7 +104,7 @@ func readBlock(raw part, o *options, whole bool) (*block, error) {
 		b.row = &row{Row: turns.Row{Type: kind, Kind: turns.Unknown}}
 	}
 	b.Row = &b.row.Row
-	b.noteElsewhere(raw.checked, b.row.written...)
+	b.elsewhere = b.elsewhereIn(raw.checked, b.row.written...)
 	switch {
 	case b.Kind == turns.Unknown && isDisguised(kind):
 		return nil, errors.New("a content block whose type is a known one in another spelling")
@@ -128,17 +128,18 @@ func readBlock(raw part, o *options, whole bool) (*block, error) {
 // calls reports whether a block is a call, of the client or at the provider.
 func (b *block) calls() bool { return b.Kind == turns.Call || b.row.called }
 
-// noteElsewhere notes of an object of a call the members but its own: a server may have written the input there.
-func (b *block) noteElsewhere(object []byte, own ...string) {
+// elsewhereIn is where an object of a call may have the input, in a member that is not one of its own.
+func (b *block) elsewhereIn(object []byte, own ...string) (found turns.Elsewhere) {
 	if b.Kind != turns.Call {
-		return
+		return ""
 	}
 	_ = rawjson.Each(object, func(name, value []byte) error {
 		if !slices.Contains(own, string(name)) {
-			b.elsewhere.Note(name, value)
+			found.Note(name, value)
 		}
 		return nil
 	})
+	return found
 }
 
 // checkInput returns why a call that has ended is not taken.
@@ -299,6 +300,9 @@ func readOptionalName(into *string, name string, value []byte) error {
 	}
 	return readName(into, name, value, maxName)
 }
+
+// callerDirect is the caller of a call that the model makes itself.
+const callerDirect = "direct"
 
 // readCaller reads {"type":…}; null and an absent caller are the same.
 func readCaller(into *string, value []byte) error {

@@ -62,7 +62,7 @@ func (r *reader) add(raw part, whole bool) (*block, error) {
 		}
 		r.ids[b.Call.ID] = true
 	}
-	if b.Kind == turns.Call && b.caller != "" && b.caller != "direct" && !r.options.programs {
+	if b.Kind == turns.Call && b.caller != "" && b.caller != callerDirect && !r.options.programs {
 		r.answer.Fault = refusal.New(refusal.PermissionDenied,
 			"A program at the provider has called a tool, which is not allowed here. Call the tool itself.")
 	}
@@ -151,12 +151,17 @@ func (r *reader) blockDelta(e *event, data []byte) error {
 	if err != nil {
 		return err
 	}
-	b.noteElsewhere(d.raw, "partial_json")
-	b.elsewhere = cmp.Or(b.elsewhere, e.elsewhere)
+	elsewhere := cmp.Or(b.elsewhereIn(d.raw, "partial_json"), e.elsewhere)
+	if b.Kind == turns.Call && !turns.IsBlank(b.input) { // what is lost in front of the input, or behind it, is missed at the end
+		if err := elsewhere.CheckPiece(d.value); err != nil {
+			return err
+		}
+	}
+	b.elsewhere = cmp.Or(b.elsewhere, elsewhere)
 	if err := r.addDelta(b, d); err != nil {
 		return err
 	}
-	if d.value != nil {
+	if d.value != nil && elsewhere == "" {
 		r.form.Learn(data, []sse.Place{{Start: e.deltaAt + literal.start, End: e.deltaAt + literal.end}})
 		r.formed.kind, r.formed.name, r.formedOf = d.kind, d.name, b
 	}
@@ -320,8 +325,21 @@ func (r *reader) blockStop(e *event) error {
 		return errors.New("a content_block_stop that belongs to no open block")
 	}
 	b.elsewhere = cmp.Or(b.elsewhere, e.elsewhere)
-	b.noteElsewhere(e.block.checked, "toolset_name") // some servers repeat the block
-	return r.endBlock(b)
+	if isNothing(e.block.checked) {
+		return r.endBlock(b)
+	}
+	again, err := readBlock(e.block, &r.options, false)
+	if err != nil {
+		return err
+	}
+	b.elsewhere = cmp.Or(b.elsewhere, again.elsewhere)
+	if err := r.endBlock(b); err != nil {
+		return err
+	}
+	if !b.isRestated(again, e.block) {
+		return errRestated
+	}
+	return nil
 }
 
 // endBlock ends a block.

@@ -150,6 +150,9 @@ func (r *reader) message(message part, whole bool) error {
 				return stated(typeOf(checked), message.checked)
 			}
 		default:
+			if turns.NamesCalls([]byte(name)) && !isNothing(checked) {
+				return errStray
+			}
 			if known := misspelt(name, forwarded); known != "" {
 				return fmt.Errorf("a message with another spelling of %s", known)
 			}
@@ -240,6 +243,19 @@ func (r *reader) event(name, data []byte) error {
 	if err != nil {
 		return err
 	}
+	if err := r.take(e, data); err != nil {
+		return err
+	}
+	for _, content := range e.again {
+		if err := r.checkRestated(content); err != nil && slices.Contains(eventNames, e.kind) {
+			return err
+		}
+	}
+	return nil
+}
+
+// take takes an event by its type.
+func (r *reader) take(e *event, data []byte) error {
 	if r.stopped && e.kind != "ping" {
 		return errors.New("an event after message_stop")
 	}
@@ -293,6 +309,7 @@ type event struct {
 	failed    bool
 	errorType string
 	elsewhere turns.Elsewhere
+	again     []part // content of the message, where none begins
 }
 
 // pathsOfInputs are the events that can hold an input.
@@ -339,12 +356,29 @@ func (r *reader) readEvent(name, data []byte) (*event, error) {
 			if known := misspelt(string(name), eventMembers); known != "" {
 				err = fmt.Errorf("an event with another spelling of %s", known)
 			}
-			if readsAsObject(value.checked) {
+			switch first := value.checked[0]; {
+			case turns.NamesCalls(name) && !isNothing(value.checked):
+				err = errStray
+			case string(name) == "content" && (first == '[' || first == '{'):
+				e.again = append(e.again, value)
+			case turns.NamesArguments(name), readsAsObject(value.checked):
 				e.elsewhere.Note(name, value.checked)
 			}
 		}
 		return err
 	})
+	switch {
+	case err != nil:
+	case e.kind != "content_block_start" && e.kind != "content_block_stop" && !isNothing(e.block.checked):
+		err = errStray
+	case e.kind != "message_start" && isObject(e.message.checked):
+		err = e.message.members(func(name string, value part) error {
+			if name == "content" {
+				e.again = append(e.again, value)
+			}
+			return nil
+		})
+	}
 	switch {
 	case err != nil:
 	case e.kind == "" && e.failed: // in the form of another API
@@ -359,6 +393,8 @@ func (r *reader) readEvent(name, data []byte) (*event, error) {
 	}
 	return e, err
 }
+
+var errStray = errors.New("calls or content in a member that is not read")
 
 // readsAsObject reports whether the value of a member of an event can be an input. Some servers pad events with a text.
 func readsAsObject(value []byte) bool {
@@ -418,6 +454,10 @@ func (r *reader) messageDelta(e *event) error {
 			switch name := string(name); {
 			case name == "stop_reason":
 				return r.stopReason(value)
+			case name == "content" && !isNothing(value):
+				e.again = append(e.again, part{value, value})
+			case (name == "content_block" || turns.NamesCalls([]byte(name))) && !isNothing(value):
+				return errStray
 			case slices.Contains(ofDelta, name) && !rawjson.IsNull(value):
 				r.reply.Head = r.reply.Head.Set(name, bytes.Clone(value))
 			}

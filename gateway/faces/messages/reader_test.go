@@ -49,6 +49,10 @@ func TestPlacesOfACall(t *testing.T) {
 		"nowhere, with padded events": {[]string{lineStart, strings.Replace(lineTool0, `"index":0`, `"index":0,"obfuscation":"xyz"`, 1),
 			strings.Replace(lineArgs0, `"index":0,"delta":{"type":"input_json_delta","partial_json":"{\"q\":1}"}`, `"index":0,"delta":{"type":"input_json_delta","partial_json":""},"p":"abcdefgh"`, 1),
 			strings.Replace(lineStop0, `"index":0`, `"index":0,"p":"abcdefghijk","trace":["a"]`, 1), lineToolUse, lineStop}, `{}`},
+		"stated again where it stops":     {[]string{lineStart, lineTool0, strings.Replace(lineArgs0, `{\"q\":1}`, `{\"q\": 1}`, 1), stopOf(wholeCall, "toolu_9", "toolu_1"), lineToolUse, lineStop}, `{"q": 1}`},
+		"stated again in part":            {[]string{lineStart, lineTool0, lineArgs0, stopOf(`{"type":"tool_use","name":"search","input":{}}`), lineToolUse, lineStop}, `{"q":1}`},
+		"stated again in message_stop":    {[]string{lineStart, thinkingStart, lineStop0, strings.Replace(lineText, `"index":0`, `"index":1`, 1), lineStop1, tool("2", "toolu_9", `{"q":1}`), strings.Replace(lineStop0, `"index":0`, `"index":2`, 1), lineToolUse, `message_stop {"type":"message_stop","message":{"content":[` + wholeCall + `]}}`}, `{"q":1}`},
+		"and nothing in message_stop":     {[]string{lineStart, lineTool0, lineArgs0, lineStop0, strings.Replace(lineToolUse, `"delta"`, `"content":null,"content_block":null,"message":{"content":[]},"tool_calls":[],"delta"`, 1), `message_stop {"type":"message_stop","message":{"content":[ ]}}`}, `{"q":1}`},
 		"within a text":                   {[]string{lineStart, lineText, lineTool1, lineHello, lineArgs1, lineStop1, lineHello, lineStop0, lineToolUse, lineStop}, `{"q":1}`},
 		"in deltas in turn with a text's": {[]string{lineStart, lineText, lineHello, lineTool1, strings.Replace(lineArgs1, `{\"q\":1}`, `{\"q\"`, 1), lineHello, strings.Replace(lineArgs1, `{\"q\":1}`, `:1}`, 1), lineStop0, lineStop1, lineToolUse, lineStop}, `{"q":1}`},
 		"that is no JSON":                 {[]string{lineStart, lineTool0, strings.Replace(lineArgs0, `{\"q\":1}`, `{\"q\":`, 1), lineStop0, lineToolUse, lineStop}, `{"q":`},
@@ -199,6 +203,24 @@ var hostile = map[string][]string{
 	"input beside a block":                               {lineStart, strings.Replace(lineTool0, `"index":0`, `"index":0,"input":{"q":1}`, 1), lineStop0, lineToolUse, lineStop},
 	"input beside a delta, as a text":                    {lineStart, lineTool0, strings.Replace(lineArgs0, `"partial_json":"{\"q\":1}"}`, `"partial_json":""},"p":" {\"q\":1}"`, 1), lineStop0, lineToolUse, lineStop},
 	"input in a block that stops":                        {lineStart, lineTool0, strings.Replace(lineStop0, `"index":0`, `"index":0,"content_block":{"type":"tool_use","input":{"q":1}}`, 1), lineToolUse, lineStop},
+	"a piece of input under another name":                {lineStart, lineTool0, strings.Replace(lineArgs0, `{\"q\":1}`, `{\"q\":1`, 1), strings.Replace(lineArgs0, `"partial_json":"{\"q\":1}"`, `"partial_json":"","arguments":"2"`, 1), strings.Replace(lineArgs0, `{\"q\":1}`, `}`, 1), lineStop0, lineToolUse, lineStop},
+	"one beside two pieces of the same form":             {lineStart, lineTool0, strings.Replace(lineArgs0, `"partial_json":"{\"q\":1}"`, `"arguments":"2","partial_json":"{\"q\":1"`, 1), strings.Replace(lineArgs0, `"partial_json":"{\"q\":1}"`, `"arguments":"2","partial_json":""`, 1), strings.Replace(lineArgs0, `{\"q\":1}`, `}`, 1), lineStop0, lineToolUse, lineStop},
+	"one beside a delta":                                 {lineStart, lineTool0, strings.Replace(lineArgs0, `{\"q\":1}`, `{\"q\":1`, 1), strings.Replace(lineArgs0, `"partial_json":"{\"q\":1}"}`, `"partial_json":""},"input":"2"`, 1), strings.Replace(lineArgs0, `{\"q\":1}`, `}`, 1), lineStop0, lineToolUse, lineStop},
+	"a stop with another input":                          {lineStart, lineTool0, lineArgs0, stopOf(strings.Replace(wholeCall, "toolu_9", "toolu_1", 1), `{"q":1}`, `{"q":2}`), lineToolUse, lineStop},
+	"a stop with another name":                           {lineStart, lineTool0, lineArgs0, stopOf(strings.Replace(wholeCall, "toolu_9", "toolu_1", 1), "search", "wipe"), lineToolUse, lineStop},
+	"a stop with another id":                             {lineStart, lineTool0, lineArgs0, stopOf(wholeCall), lineToolUse, lineStop},
+	"a stop with another caller":                         {lineStart, lineTool0, lineArgs0, stopOf(strings.Replace(wholeCall, "toolu_9", "toolu_1", 1), "direct", "code_execution_20250825"), lineToolUse, lineStop},
+	"a stop with another type":                           {lineStart, lineText, lineHello, stopOf(wholeCall), lineToolUse, lineStop},
+	"a stop with another text":                           {lineStart, lineText, lineHello, stopOf(`{"type":"text","text":"Hi"}`), lineEndTurn, lineStop},
+	"a call in message_delta":                            {lineStart, lineText, lineHello, lineStop0, strings.Replace(lineToolUse, `"stop_reason"`, `"content":[`+wholeCall+`],"stop_reason"`, 1), lineStop},
+	"a call beside its delta":                            {lineStart, lineText, lineHello, lineStop0, strings.Replace(lineToolUse, `"delta"`, `"content":[`+wholeCall+`],"delta"`, 1), lineStop},
+	"a block beside its delta":                           {lineStart, lineText, lineHello, lineStop0, strings.Replace(lineToolUse, `"delta"`, `"content_block":`+wholeCall+`,"delta"`, 1), lineStop},
+	"a call in message_stop":                             {lineStart, lineText, lineHello, lineStop0, lineToolUse, `message_stop {"type":"message_stop","message":{"content":[{"type":"text","text":"Hello"},` + wholeCall + `]}}`},
+	"another call in message_stop":                       {lineStart, lineTool0, lineArgs0, lineStop0, lineToolUse, `message_stop {"type":"message_stop","message":{"content":[` + wholeCall + `]}}`},
+	"no call in message_stop, where there was one":       {lineStart, lineText, lineHello, lineStop0, lineTool1, lineArgs1, lineStop1, lineToolUse, `message_stop {"type":"message_stop","message":{"content":[{"type":"text","text":"Hello"}]}}`},
+	"tool_calls in message_start":                        {strings.Replace(lineStart, `"content"`, `"tool_calls":[{"id":"a"}],"content"`, 1), lineText, lineHello, lineStop0, lineEndTurn, lineStop},
+	"toolCalls in a message_delta":                       {lineStart, lineText, lineHello, lineStop0, strings.Replace(lineToolUse, `"stop_reason"`, `"toolCalls":[{"id":"a"}],"stop_reason"`, 1), lineStop},
+	"tool_use beside a delta":                            {lineStart, lineText, strings.Replace(lineHello, `"index"`, `"tool_use":{"id":"a"},"index"`, 1), lineStop0, lineToolUse, lineStop},
 	"no end within a block":                              {lineStart, lineTool0, lineArgs0},
 	"no end after a block":                               {lineStart, lineTool0, lineArgs0, lineStop0},
 	"no end after a reason in message_start":             {startOf("", `"end_turn"`)},
@@ -248,6 +270,11 @@ const (
 	thinkingStart = `content_block_start {"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}`
 	signature     = `content_block_delta {"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"c2ln"}}`
 )
+
+// stopOf is the end of the first block, which states the block again, with other words in it.
+func stopOf(block string, words ...string) string {
+	return strings.Replace(lineStop0, `"index":0`, `"index":0,"content_block":`+strings.NewReplacer(words...).Replace(block), 1)
+}
 
 func manyMembers() string {
 	var b strings.Builder
@@ -518,7 +545,7 @@ func TestUsage(t *testing.T) {
 // the message is of, which readers of the head have taken over already.
 func TestMembersOfAMessageDelta(t *testing.T) {
 	delta := strings.Replace(lineEndTurn, `"stop_sequence":null`, `"stop_sequence":"x","container":{"id":"c"},"id":{"type":"tool_use"},"model":7,"role":"user","type":[],`+
-		`"content":[`+wholeCall+`],"usage":{},"diagnostics":[`+wholeCall+`]`, 1)
+		`"content":[],"usage":{},"diagnostics":[`+wholeCall+`]`, 1)
 	got := readStream(streamOf(lineStart, lineText, lineHello, lineStop0, delta, lineStop), options{})
 	if got.err != nil {
 		t.Fatal(got.err)
