@@ -304,6 +304,9 @@ func readOptionalName(into *string, name string, value []byte) error {
 // callerDirect is the caller of a call that the model makes itself.
 const callerDirect = "direct"
 
+// isProgrammatic reports whether a program at the provider has made a call.
+func (b *block) isProgrammatic() bool { return b.caller != "" && b.caller != callerDirect }
+
 // readCaller reads {"type":…}; null and an absent caller are the same.
 func readCaller(into *string, value []byte) error {
 	if rawjson.IsNull(value) {

@@ -62,7 +62,7 @@ func (r *reader) add(raw part, whole bool) (*block, error) {
 		}
 		r.ids[b.Call.ID] = true
 	}
-	if b.Kind == turns.Call && b.caller != "" && b.caller != callerDirect && !r.options.programs {
+	if b.Kind == turns.Call && b.isProgrammatic() && !r.options.programs {
 		r.answer.Fault = refusal.New(refusal.PermissionDenied,
 			"A program at the provider has called a tool, which is not allowed here. Call the tool itself.")
 	}

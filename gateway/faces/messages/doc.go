@@ -22,8 +22,8 @@
 // # The reply
 //
 // Its blocks are judged together: the text as text beside native calls, each tool_use as a
-// call. A call passes with the stop_reason tool_use alone (AM-35). All calls of a turn pass, or
-// none. A refused turn goes back to the model exactly as it was received, with a tool_result
+// call. A call passes with the stop_reason tool_use, or end_turn in a reply that has ended whole (AM-35).
+// All calls of a turn pass, or none. A refused turn goes back to the model exactly as it was received, with a tool_result
 // for each call, or is the answer: an error whose details hold the code.
 //
 // # Streams

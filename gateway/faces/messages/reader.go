@@ -32,6 +32,7 @@ type reader struct {
 	deltas   []turns.Delta
 	blocks   []*block        // by their indexes
 	open     int             // how many of them have not ended
+	cut      bool            // one of them was ended by the end of the message
 	ids      map[string]bool // of calls
 	begun    bool            // the message
 	whole    bool            // the content stood in message_start
@@ -75,7 +76,7 @@ func (r *reader) End() error {
 	}
 	a := &r.answer
 	switch a.Reason {
-	case "end_turn":
+	case reasonDone:
 		a.End = turns.Done
 	case reasonCalls:
 		a.End = turns.Called
@@ -86,14 +87,24 @@ func (r *reader) End() error {
 	default:
 		a.End, a.Partial = turns.Paused, a.Reason == "pause_turn" || a.Reason == "compaction"
 	}
-	if a.End != turns.Called && a.End != turns.Cut { // AM-35, AM-37; calls of a reply that was cut off are refused as such
-		a.RefuseCalls = refusal.New(refusal.TruncatedOutput, fmt.Sprintf("The answer ended with the stop_reason %s, so its calls are not executed: only the stop_reason tool_use says that they are complete.", a.Reason))
+	if a.End == turns.Paused || a.End == turns.Done && !r.endsWithCalls() { // AM-37; calls of a reply that was cut off are refused as such
+		a.RefuseCalls = refusal.New(refusal.TruncatedOutput, "The answer ended with the stop_reason "+a.Reason+
+			", which does not say here that its calls are complete; none of them was executed. Send the whole call again.")
 	}
 	return nil
 }
 
-// reasonCalls is the stop_reason of a reply whose calls are complete.
-const reasonCalls = "tool_use"
+// endsWithCalls reports whether the calls of a reply that ended with end_turn are to be executed (AM-35). Some servers say
+// so of each reply. But a program at the provider has the results of its calls already, and what lacks an end may be cut.
+func (r *reader) endsWithCalls() bool {
+	return r.stopped && !r.cut && !slices.ContainsFunc(r.blocks, func(b *block) bool { return b.Kind == turns.Call && b.isProgrammatic() })
+}
+
+// The stop_reasons of a reply whose calls are complete, and of one that is.
+const (
+	reasonCalls = "tool_use"
+	reasonDone  = "end_turn"
+)
 
 // Whole is of turns.Reader. The reply holds parts of the body.
 func (r *reader) Whole(body []byte) error {
@@ -485,6 +496,7 @@ func (r *reader) cutBlocks() error {
 	if !r.reasoned || r.answer.Reason == reasonCalls {
 		return errors.New("a message_delta within a content block")
 	}
+	r.cut = true
 	for _, b := range r.blocks {
 		if b.open {
 			if err := r.endBlock(b); err != nil {

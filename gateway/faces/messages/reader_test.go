@@ -377,6 +377,32 @@ func TestHarmless(t *testing.T) {
 	}
 }
 
+// TestEndTurn: calls count also with the stop_reason end_turn, but for those of programs, and where the end is not whole.
+func TestEndTurn(t *testing.T) {
+	program := strings.Replace(wholeCall, `"direct"`, `"code_execution_20250825","tool_id":"s"`, 1)
+	for name, test := range map[string]struct {
+		lines []string
+		count bool
+	}{
+		"in deltas":              {[]string{lineStart, lineTool0, lineArgs0, lineStop0, lineEndTurn, lineStop}, true},
+		"with a direct caller":   {[]string{startOf(wholeCall, `"end_turn"`), lineStop}, true},
+		"with [DONE] as the end": {[]string{lineStart, lineTool0, lineArgs0, lineStop0, lineEndTurn, "data [DONE]"}, true},
+		"without message_stop":   {[]string{lineStart, lineTool0, lineArgs0, lineStop0, lineEndTurn}, false},
+		"without its own end":    {[]string{lineStart, lineTool0, lineArgs0, lineEndTurn, lineStop}, false},
+		"of a program":           {[]string{startOf(program, `"end_turn"`), lineStop}, false},
+		"with another end":       {[]string{lineStart, lineTool0, lineArgs0, lineStop0, strings.Replace(lineEndTurn, "end_turn", "stop_sequence", 1), lineStop}, false},
+	} {
+		got := readStream(streamOf(test.lines...), options{programs: true})
+		if got.err != nil || len(callsOf(got.reply)) != 1 || (got.reply.Answers[0].RefuseCalls == nil) != test.count {
+			t.Errorf("%s: %v, %s", name, got.err, describe(got.reply))
+		}
+	}
+	_, body, _ := strings.Cut(startOf(program, `"end_turn"`), `"message":`)
+	if r, err := readWhole([]byte(strings.TrimSuffix(body, "}")), options{programs: true}); err != nil || r.Answers[0].RefuseCalls == nil {
+		t.Errorf("whole, of a program: %v, %s", err, describe(r))
+	}
+}
+
 // TestTruncated cuts streams with calls at every byte: only the whole stream is a reply, and one that
 // lacks nothing but message_stop.
 func TestTruncated(t *testing.T) {

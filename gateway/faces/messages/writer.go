@@ -88,8 +88,11 @@ func (w *writer) headMember(r *turns.Reply, m rawjson.Member) []byte {
 func stopReason(r *turns.Reply) string {
 	a := r.Answers[0]
 	called := slices.ContainsFunc(a.Parts, func(p *turns.Part) bool { return p.Call.ID != "" })
-	if a.Reason == "" || a.Reason == reasonCalls && !called {
-		return "end_turn"
+	switch {
+	case a.Reason == "" || a.Reason == reasonCalls && !called:
+		return reasonDone
+	case a.Reason == reasonDone && slices.ContainsFunc(a.Parts, func(p *turns.Part) bool { return p.Kind == turns.Call }):
+		return reasonCalls
 	}
 	return a.Reason
 }
