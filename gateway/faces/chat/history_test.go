@@ -2,6 +2,7 @@ package chat_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -13,12 +14,12 @@ func TestHistory(t *testing.T) {
 		{"role":"user","content":[{"type":"text","text":"hi"}]},
 		{"role":"assistant","content":"Let me see.","tool_calls":[
 			{"id":"a","type":"function","function":{"name":"web_search","arguments":"{\"query\": \"x\"}"}},
-			{"id":"b","type":"function","function":{"name":"of_old","arguments":""}}]},
+			{"id":"b","type":"function","function":{"name":"of_old","arguments":""}}],"function_call":{"name":"","arguments":""}},
 		{"role":"tool","tool_call_id":"b","content":[{"type":"text","text":"two\u200b "},{"type":"text","text":"parts"}]},
 		{"role":"tool","tool_call_id":"a","name":"web_search","content":"{\"error\":\"none\"}"},
 		{"role":"assistant","content":"So."},
 		{"role":"user","content":"and?"}],"tools":[{"type":"function","function":{"name":"time_now"}}]}`
-	sent := func(h *fixture) []string {
+	sent := func(h *fixture, past string) []string {
 		t.Helper()
 		if w := h.post(past); w.Code != 200 {
 			t.Fatalf("%d %s", w.Code, w.Body)
@@ -33,7 +34,7 @@ func TestHistory(t *testing.T) {
 		}
 		return list
 	}
-	native := sent(open(t, inTurn(says(content("hi"), "stop")), plan{}))
+	native := sent(open(t, inTurn(says(content("hi"), "stop")), plan{}), past)
 	for i, want := range map[int]string{
 		0: `{"role":"system","content":"Be brief."}`,
 		3: `{"role":"tool","tool_call_id":"b","content":[{"type":"text","text":"two\\u200b "},{"type":"text","text":"parts"}]}`,
@@ -43,10 +44,14 @@ func TestHistory(t *testing.T) {
 			t.Errorf("natively, message %d is %s", i, native[i])
 		}
 	}
-	if len(native) != 7 || !strings.Contains(native[2], `"arguments":"{\"query\": \"x\"}"`) {
+	if len(native) != 7 || strings.Contains(native[2], "function_call") || !strings.Contains(native[2], `"arguments":"{\"query\": \"x\"}"`) {
 		t.Errorf("natively: %q", native)
 	}
-	text := sent(open(t, inTurn(says(content("hi"), "stop")), plan{rules: textProtocol}))
+	text := sent(open(t, inTurn(says(content("hi"), "stop")), plan{rules: textProtocol}), past)
+	null := strings.Replace(past, `"arguments":""`, `"arguments":"null"`, 1)
+	if got := sent(open(t, inTurn(says(content("hi"), "stop")), plan{rules: textProtocol}), null); !slices.Equal(got, text) {
+		t.Errorf("arguments of null: %q", got)
+	}
 	if !strings.HasPrefix(text[0], `{"role":"system","content":"You can use tools.`) || !strings.HasSuffix(text[0], `\nBe brief."}`) || !strings.Contains(text[0], `\n{\"name\":\"time.now\",`) || strings.Contains(text[0], "web.search") {
 		t.Errorf("in text, the first message is %s", text[0])
 	}

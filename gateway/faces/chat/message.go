@@ -108,9 +108,12 @@ func (m *message) read(i int) error {
 
 // readCalls reads the calls of an assistant's message.
 func (m *message) readCalls(members rawjson.Object, message int) error {
-	if members.Get("function_call") != nil {
-		return turns.Bad(place(message)+".function_call",
-			"\"function_call\" is the legacy form, which is not taken here; use \"tool_calls\".")
+	if legacy := members.Get("function_call"); legacy != nil {
+		if called, err := readLegacyCall(legacy); called || err != nil {
+			return turns.Bad(place(message)+".function_call",
+				"\"function_call\" is the legacy form, which is not taken here; use \"tool_calls\".")
+		}
+		m.raw = members.Without("function_call").Bytes() // as it stands in answers of some servers
 	}
 	raw := members.Get("tool_calls")
 	if raw == nil {
@@ -150,7 +153,7 @@ func readEarlierCall(raw []byte, param string) (earlierCall, error) {
 	id, _ := rawjson.String(members.Get("id"))
 	raw = function.Get("arguments")
 	arguments, ok := rawjson.String(raw)
-	if arguments == "" && (ok || raw == nil) { // of a tool without parameters
+	if arguments == "" && (ok || raw == nil) || arguments == "null" { // of a tool without parameters; Go writes null for a nil map
 		arguments, ok = "{}", true
 	}
 	read := []byte(arguments)

@@ -87,11 +87,13 @@ func (d *dialogue) Begin(r *turns.Run, _ *http.Request) error {
 
 // Read reads a request. Its error is a *turns.Failure.
 func (wire) Read(members rawjson.Object, model string) (turns.Dialogue, error) {
-	d := &dialogue{members: members, model: model, n: 1}
-	for _, name := range []string{"functions", "function_call"} {
-		if members.Get(name) != nil {
-			return nil, turns.Bad(name, "%q is the legacy form, which is not taken here; use \"tools\" and \"tool_choice\".", name)
-		}
+	d := &dialogue{members: members.Without(memberLegacyChoice), model: model, n: 1}
+	if members.Get("functions") != nil {
+		return nil, legacyForm("functions")
+	}
+	// Among no functions, some clients choose none, or any.
+	if word, _ := rawjson.String(members.Get(memberLegacyChoice)); members.Get(memberLegacyChoice) != nil && word != "none" && word != "auto" {
+		return nil, legacyForm(memberLegacyChoice)
 	}
 	for _, read := range []func() error{d.readStream, d.readN, d.readTools, d.readChoice, d.readHistory} {
 		if err := read(); err != nil {
@@ -99,6 +101,13 @@ func (wire) Read(members rawjson.Object, model string) (turns.Dialogue, error) {
 		}
 	}
 	return d, nil
+}
+
+// memberLegacyChoice is tool_choice as it once was.
+const memberLegacyChoice = "function_call"
+
+func legacyForm(member string) error {
+	return turns.Bad(member, "%q is the legacy form, which is not taken here; use \"tools\" and \"tool_choice\".", member)
 }
 
 func (d *dialogue) readStream() (err error) {
@@ -177,7 +186,7 @@ func readTool(raw []byte, param string) (turns.RequestTool, error) {
 	function, _ := rawjson.Members(tool.Get("function"))
 	t.Wire, _ = rawjson.String(function.Get("name"))
 	if t.Wire == "" {
-		return t, turns.Bad(param, "A tool must have a function with a name.")
+		return t, turns.Bad(param, "A tool must have a function with a name: {\"type\":\"function\",\"function\":{\"name\":…}}.")
 	}
 	t.Description, _ = rawjson.String(function.Get("description"))
 	if schema := function.Get("parameters"); string(schema) != "null" {

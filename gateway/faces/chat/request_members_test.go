@@ -131,6 +131,12 @@ func TestMembersAreReadDecoded(t *testing.T) {
 	if w := h.post(asks(`"plugins":null,"mcp_servers":[ ],"functions":[],"user":"u"`)); w.Code != 200 || regexp.MustCompile("null|plugins|servers|functions").Match(h.model.body(t, 0)) {
 		t.Errorf("members without anything in them: %d %s, sent on %s", w.Code, w.Body, h.model.body(t, 0))
 	}
+	for _, choice := range []string{`"none"`, `"auto"`, "null"} {
+		h := open(t, inTurn(says(content("hi"), "stop")), plan{})
+		if w := h.post(asks(`"functions":null,"function_call":` + choice)); w.Code != 200 || strings.Contains(string(h.model.body(t, 0)), "function") {
+			t.Errorf("a choice of %s among no functions: %d %s", choice, w.Code, w.Body)
+		}
+	}
 	// The caller learns nothing of it before it was let in.
 	if w := h.post(asks(`"plugins":[1]`), "Callgate-Agent", "Nobody"); w.Code != 403 {
 		t.Errorf("an agent of no name: %d %s", w.Code, w.Body)
@@ -182,6 +188,18 @@ func TestTemplateVariables(t *testing.T) {
 			if w := h.post(asks(`"chat_template_kwargs":` + variables)); w.Code != 200 {
 				t.Errorf("%s, %s, allowed: %d %s", protocol, variables, w.Code, w.Body)
 			}
+		}
+	}
+}
+
+// TestToolChoiceOfResponses: a tool that is named as Responses have it is sent as this API has it.
+func TestToolChoiceOfResponses(t *testing.T) {
+	const function, flat = `{"type":"function","function":{"name":"time_now"}}`, `{"type":"function","name":"time_now"}`
+	for _, choice := range []string{flat, `{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[` + flat + `]}}`} {
+		h := open(t, inTurn(says(toolCalls("c1", "time_now", "{}"), "tool_calls")), plan{})
+		w := h.post(asks(tools("time_now") + `,"tool_choice":` + choice))
+		if sent := string(h.model.body(t, 0)); w.Code != 200 || !strings.Contains(sent, `"tool_choice":`+strings.Replace(choice, flat, function, 1)) {
+			t.Errorf("%s: %d %s, sent %s", choice, w.Code, w.Body, sent)
 		}
 	}
 }

@@ -44,7 +44,7 @@ func TestBadRequests(t *testing.T) {
 		"a role that is none":         {history(`{"content":"x"}`), "messages.0.role", 400},
 		"a legacy call":               {history(`{"role":"assistant","function_call":{"name":"f","arguments":"{}"}}`), "messages.0.function_call", 400},
 		"legacy tools":                {with(`"functions":[{"name":"f"}]`), "functions", 400},
-		"a legacy choice":             {with(`"function_call":"auto"`), "function_call", 400},
+		"a legacy choice":             {with(`"function_call":{"name":"f"}`), "function_call", 400},
 		"calls that are none":         {history(`{"role":"assistant","tool_calls":1}`), "messages.0.tool_calls", 400},
 		"a call without an id":        {history(strings.Replace(called, `"id":"a",`, "", 1) + "," + answered), "messages.0.tool_calls.0.id", 400},
 		"an empty id":                 {history(strings.Replace(called, `"a"`, `""`, 1) + "," + answered), "messages.0.tool_calls.0.id", 400},

@@ -19,7 +19,7 @@ func (d *dialogue) readChoice() error {
 	case word == "required", word == "any": // as Mistral's API says it
 		c.Required = true
 	case !isWord && isFunction(object):
-		name, err := toolName(raw, param)
+		name, err := chosenName(raw)
 		if err != nil {
 			return err
 		}
@@ -39,6 +39,15 @@ func (d *dialogue) readChoice() error {
 	return nil
 }
 
+// chosenName reads the name of a tool in a choice: {"type":"function","name":…} too, as Responses have it.
+func chosenName(raw []byte) (string, error) {
+	object, _ := rawjson.Members(raw)
+	if name, _ := rawjson.String(object.Get("name")); name != "" && isFunction(object) && object.Get("function") == nil {
+		return name, nil
+	}
+	return toolName(raw, "tool_choice")
+}
+
 // readAllowed reads {"mode":…,"tools":[…]}.
 func (d *dialogue) readAllowed(raw []byte) error {
 	const param = "tool_choice"
@@ -56,7 +65,7 @@ func (d *dialogue) readAllowed(raw []byte) error {
 		if i == maxTools {
 			return invalid
 		}
-		name, err := toolName(raw, param)
+		name, err := chosenName(raw)
 		if err != nil {
 			return err
 		}

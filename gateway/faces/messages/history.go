@@ -232,7 +232,7 @@ func readEarlierCall(block rawjson.Object, param string, calls map[string]rawjso
 		return bad(param+".name", "A call must have the name of a tool.")
 	}
 	if input := block.Get("input"); input == nil || input[0] != '{' {
-		return bad(param+".input", "The input of a call must be an object.")
+		return bad(param+".input", "The input of a call must be an object; {} where it has none.")
 	}
 	return nil
 }
