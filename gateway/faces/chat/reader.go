@@ -478,8 +478,11 @@ func (r *reader) readChoice(value []byte, inner, other string) error {
 				err = r.readMessage(&p, value)
 			}
 		case other:
-			if value[0] == '{' {
+			switch {
+			case value[0] == '{':
 				p.other, err = r.readOther(value)
+			case value[0] == '[' && !saysNothing(value):
+				err = errStray
 			}
 		default:
 			if isStray(name, value, inner, other) {

@@ -88,7 +88,9 @@ func readBlock(raw part, o *options, whole bool) (*block, error) {
 		case "toolset_name", "server_name":
 			err = readOptionalName(&b.Call.Group, name, value)
 		default:
-			fold = cmp.Or(fold, misspelt(name, blockMembers))
+			if fold = cmp.Or(fold, misspelt(name, blockMembers)); turns.NamesCalls([]byte(name)) && !isNothing(value) {
+				err = errStray
+			}
 		}
 		return err
 	})

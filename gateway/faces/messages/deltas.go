@@ -180,6 +180,9 @@ func readDelta(raw []byte) (d *delta, literal span, err error) {
 			return readWord(&d.name, "a type", raw[start:end])
 		}
 		values[name] = span{start, end}
+		if turns.NamesCalls(of) && !isNothing(raw[start:end]) {
+			return errStray
+		}
 		if known := misspelt(name, deltaMembers); known != "" {
 			return fmt.Errorf("a delta with another spelling of %s", known)
 		}

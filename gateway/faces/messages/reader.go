@@ -380,7 +380,8 @@ func (r *reader) readEvent(name, data []byte) (*event, error) {
 	})
 	switch {
 	case err != nil:
-	case e.kind != "content_block_start" && e.kind != "content_block_stop" && !isNothing(e.block.checked):
+	case e.kind != "content_block_start" && e.kind != "content_block_stop" && !isNothing(e.block.checked),
+		slices.Contains(withoutDelta, e.kind) && !isNothing(e.delta):
 		err = errStray
 	case e.kind != "message_start" && isObject(e.message.checked):
 		err = e.message.members(func(name string, value part) error {
@@ -421,6 +422,9 @@ func isNothing(failure []byte) bool {
 // eventNames are the types of events.
 var eventNames = []string{"message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta",
 	"message_stop", "ping", "error"}
+
+// withoutDelta are those that bring no delta.
+var withoutDelta = []string{"message_start", "content_block_start", "content_block_stop", "message_stop", "ping"}
 
 var eventMembers = []string{"type", "index", "message", "content_block", "delta", "usage", "error"}
 
@@ -467,7 +471,7 @@ func (r *reader) messageDelta(e *event) error {
 				return r.stopReason(value)
 			case name == "content" && !isNothing(value):
 				e.again = append(e.again, part{value, value})
-			case (name == "content_block" || turns.NamesCalls([]byte(name))) && !isNothing(value):
+			case (name == "content_block" || turns.NamesCalls([]byte(name)) || turns.NamesArguments([]byte(name))) && !isNothing(value):
 				return errStray
 			case slices.Contains(ofDelta, name) && !rawjson.IsNull(value):
 				r.reply.Head = r.reply.Head.Set(name, bytes.Clone(value))

@@ -11,7 +11,7 @@ import (
 
 // errRestated is the error of what an event states again in other words. Some servers repeat a block where it stops, and all
 // of them at the end of the message; a call that stands there alone would be lost, and one that differs is in doubt.
-var errRestated = errors.New("a content block that is stated again as another one")
+var errRestated = errors.New("content that is stated again, and differs")
 
 // isRestated reports whether a block says what this one says, or less. Thoughts are not compared, nor is what the provider
 // has executed but for its calls.
