@@ -66,7 +66,8 @@ func SameArguments(a, b []byte) bool {
 var (
 	besideArguments = []string{"caller", "createdby", "cachecontrol", "extracontent", "providerspecificfields", "metadata", "agent",
 		"amazonbedrockinvocationmetrics"}
-	argumentNames = []string{"arguments", "args", "kwargs", "parameters", "params", "input", "code", "partialjson", "delta"}
+	argumentNames = []string{"arguments", "args", "kwargs", "parameters", "params", "input", "code", "partialjson", "delta",
+		"argument", "argumentdelta", "argumentsdelta"}
 )
 
 // mayHoldArguments reports whether a member is an object or a list that says something, or a text that begins like one. Any

@@ -76,7 +76,7 @@ func TestCallsOfPieces(t *testing.T) {
 		"a type that changes":                  {[]string{`{"index":0,"id":"a","type":"function","function":{"name":"f"}}`, `{"index":0,"type":"custom"}`}, ``},
 		"a type that comes late":               {[]string{`{"index":0,"id":"a","function":{"name":"f"}}`, `{"index":0,"type":"custom"}`}, ``},
 		"a type that is said to be a function": {[]string{`{"index":0,"id":"a","type":"function","function":{"name":"f"}}`, `{"index":0,"type":"function"}`}, `a:f:`},
-		"a piece of arguments in delta":        {[]string{callPieceOf(0, "a", "f", `{"x`), `{"index":0,"function":{"delta":"y"}}`, more(0, `":1}`)}, ``},
+		"a piece in another member":            {[]string{callPieceOf(0, "a", "f", `{"x`), `{"index":0,"function":{"arguments_delta":"y"}}`, more(0, `":1}`)}, ``},
 		"a piece beside empty arguments":       {[]string{callPieceOf(0, "a", "f", `{"x`), `{"index":0,"function":{"arguments":"","partial_json":"y"}}`, more(0, `":1}`)}, ``},
 		"a piece beside the function":          {[]string{callPieceOf(0, "a", "f", `{"x`), `{"index":0,"arguments":"y"}`, more(0, `":1}`)}, ``},
 		"a piece beside one that is said":      {[]string{callPieceOf(0, "a", "f", `{"x`), `{"index":0,"arguments":"y","function":{"arguments":"y"}}`, more(0, `":1}`)}, `a:f:{"xy":1}`},

@@ -485,7 +485,7 @@ func (r *reader) readChoice(value []byte, inner, other string) error {
 				err = errStray
 			}
 		default:
-			if isStray(name, value, inner, other) {
+			if isStray(name, value, inner, other, kindFunction, "arguments") {
 				return errStray
 			}
 			if member := string(name); slices.Contains(forwardedOfChoice, member) || member == memberLogprobs && !rawjson.IsNull(value) {
@@ -543,7 +543,7 @@ func (r *reader) readMessage(p *piece, value []byte) error {
 				p.thoughts = append(p.thoughts, rawjson.Field(member, rawjson.OneLine(value)))
 			case slices.Contains(forwardedOfText, member) || member == memberAudio:
 				p.message = append(p.message, rawjson.Field(member, value))
-			case isStray(name, value):
+			case isStray(name, value, kindFunction, "arguments"):
 				err = errStray
 			default:
 				p.unknown += len(value)
@@ -558,9 +558,9 @@ func (r *reader) readMessage(p *piece, value []byte) error {
 }
 
 // isStray reports whether a member that is not read has calls: its name is nearly that of one that is read, or it stands in
-// another place. read are other members of the place in which calls may stand.
-func isStray(name, value []byte, read ...string) bool {
-	return (turns.NamesCalls(name) || slices.Contains(read, ascii.Folded(string(name)))) && !saysNothing(value)
+// another place. others are more names of members that may have calls, or pieces of them, in this place.
+func isStray(name, value []byte, others ...string) bool {
+	return (turns.NamesCalls(name) || slices.Contains(others, ascii.Folded(string(name)))) && !saysNothing(value)
 }
 
 var errStray = &turns.Unfit{Fault: errors.New("calls under a name, or in a place, where they are not read"), Cure: cureOfCalls}

@@ -257,6 +257,9 @@ func (r *reader) event(name, data []byte) error {
 	if err := r.take(e, data); err != nil {
 		return err
 	}
+	if e.reason != "" && e.reason != r.answer.Reason {
+		return errRestated
+	}
 	for _, content := range e.again {
 		if err := r.checkRestated(content); err != nil && slices.Contains(eventNames, e.kind) {
 			return err
@@ -321,6 +324,7 @@ type event struct {
 	errorType string
 	elsewhere turns.Elsewhere
 	again     []part // content of the message, where none begins
+	reason    string // the stop_reason beside it
 }
 
 // pathsOfInputs are the events that can hold an input.
@@ -368,7 +372,7 @@ func (r *reader) readEvent(name, data []byte) (*event, error) {
 				err = fmt.Errorf("an event with another spelling of %s", known)
 			}
 			switch first := value.checked[0]; {
-			case turns.NamesCalls(name) && !isNothing(value.checked):
+			case (turns.NamesCalls(name) || string(name) == "partial_json") && !isNothing(value.checked):
 				err = errStray
 			case string(name) == "content" && (first == '[' || first == '{'):
 				e.again = append(e.again, value)
@@ -385,10 +389,13 @@ func (r *reader) readEvent(name, data []byte) (*event, error) {
 		err = errStray
 	case e.kind != "message_start" && isObject(e.message.checked):
 		err = e.message.members(func(name string, value part) error {
-			if name == "content" {
+			switch name {
+			case "content":
 				e.again = append(e.again, value)
+			case "stop_reason":
+				e.reason, err = readOptionalWord("a stop_reason", value.checked)
 			}
-			return nil
+			return err
 		})
 	}
 	switch {
