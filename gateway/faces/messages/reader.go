@@ -74,10 +74,10 @@ func (r *reader) End() error {
 	if !r.stopped && !r.isComplete() {
 		return fmt.Errorf("%w before message_stop", turns.ErrIncomplete)
 	}
-	a := &r.answer
+	a, doubt := &r.answer, "" // whether its calls are complete
 	switch a.Reason {
 	case reasonDone:
-		a.End = turns.Done
+		a.End, doubt = turns.Done, r.doubtOfCalls()
 	case reasonCalls:
 		a.End = turns.Called
 	case "max_tokens", "model_context_window_exceeded":
@@ -85,19 +85,28 @@ func (r *reader) End() error {
 	case "refusal": // AM-37
 		a.End, a.Partial, a.Withheld = turns.Cut, true, "the stop_reason refusal"
 	default:
-		a.End, a.Partial = turns.Paused, a.Reason == "pause_turn" || a.Reason == "compaction"
+		a.End, a.Partial, doubt = turns.Paused, a.Reason == "pause_turn" || a.Reason == "compaction", a.Reason
 	}
-	if a.End == turns.Paused || a.End == turns.Done && !r.endsWithCalls() { // AM-37; calls of a reply that was cut off are refused as such
-		a.RefuseCalls = refusal.New(refusal.TruncatedOutput, "The answer ended with the stop_reason "+a.Reason+
-			", which does not say here that its calls are complete; none of them was executed. Send the whole call again.")
+	if doubt != "" { // AM-35, AM-37; calls of a reply that was cut off are refused as such
+		a.RefuseCalls = refusal.New(refusal.TruncatedOutput, "The answer ended with the stop_reason "+doubt+
+			", which does not say that its calls are complete; none of them was executed. Send the whole call again.")
 	}
 	return nil
 }
 
-// endsWithCalls reports whether the calls of a reply that ended with end_turn are to be executed (AM-35). Some servers say
-// so of each reply. But a program at the provider has the results of its calls already, and what lacks an end may be cut.
-func (r *reader) endsWithCalls() bool {
-	return r.stopped && !r.cut && !slices.ContainsFunc(r.blocks, func(b *block) bool { return b.Kind == turns.Call && b.isProgrammatic() })
+// doubtOfCalls returns why the calls of a reply that ended with end_turn are not executed; empty: they are (AM-35), since some
+// servers say so of each reply. But a program at the provider has the results of its calls already, and what lacks an end may
+// be cut.
+func (r *reader) doubtOfCalls() string {
+	switch {
+	case !r.stopped:
+		return reasonDone + " and no message_stop"
+	case r.cut:
+		return reasonDone + " within a content block"
+	case slices.ContainsFunc(r.blocks, func(b *block) bool { return b.Kind == turns.Call && b.isProgrammatic() }):
+		return reasonDone + " after a call of a program at the provider"
+	}
+	return ""
 }
 
 // The stop_reasons of a reply whose calls are complete, and of one that is.
