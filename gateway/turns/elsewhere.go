@@ -98,3 +98,25 @@ func isEmpty(value []byte) bool {
 	end := parser.SkipSpace(value, 1)
 	return end < len(value) && (value[end] == '}' || value[end] == ']') && parser.SkipSpace(value, end+1) == len(value)
 }
+
+// IsNothing reports whether a value says nothing: it, or each value in it, is absent, empty, null, false or 0. Some servers write
+// such an error where there is none. Some members of an object do not count, but for those of the objects in it.
+func IsNothing(value []byte, besides ...string) bool {
+	nothing := true
+	switch {
+	case len(value) == 0:
+	case value[0] == '{':
+		_ = rawjson.Each(value, func(name, value []byte) error {
+			nothing = nothing && (slices.Contains(besides, string(name)) || IsNothing(value))
+			return nil
+		})
+	case value[0] == '[':
+		_ = rawjson.EachOf(value, func(element []byte) error {
+			nothing = nothing && IsNothing(element)
+			return nil
+		})
+	default:
+		nothing = slices.Contains([]string{"null", `""`, "false", "0"}, string(value))
+	}
+	return nothing
+}

@@ -117,9 +117,10 @@ func Deeper(data []byte, maxDepth int) bool {
 	return false
 }
 
-// Alike reports whether two texts are JSON of the same value: white space, the order of members, and how strings and numbers
-// are written aside.
+// Alike reports whether two texts are JSON of the same value: white space, the order of members, and how strings are written
+// aside. Numbers must be written alike: as binary ones, long ones would be the same.
 func Alike(a, b []byte) bool {
 	x, y := jsontext.Value(bytes.Clone(a)), jsontext.Value(bytes.Clone(b))
-	return x.Canonicalize() == nil && y.Canonicalize() == nil && bytes.Equal(x, y)
+	ints, floats := jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)
+	return x.Canonicalize(ints, floats) == nil && y.Canonicalize(ints, floats) == nil && bytes.Equal(x, y)
 }

@@ -41,6 +41,14 @@ func (r *reply) model() string {
 	return `"model-1"`
 }
 
+// failure is an error that says nothing, in an answer that has one.
+func (r *reply) failure() string {
+	if r.as["empty_error"] {
+		return `,"error":{"code":0,"message":null,"details":[]}`
+	}
+	return ""
+}
+
 // inUsage are more members of the usage.
 func (r *reply) inUsage() string {
 	if r.as["called_usage"] {

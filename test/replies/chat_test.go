@@ -124,7 +124,7 @@ func (w chatWire) message(r *reply) string {
 
 func (w chatWire) whole(r *reply) string {
 	return `{"id":"chatcmpl-1","object":"chat.completion","created":7,"model":` + r.model() + `,"choices":[{"index":0,"message":` + w.message(r) + `,"finish_reason":` + w.finish(r) +
-		`}],"usage":` + w.usage(r) + `}`
+		`}],"usage":` + w.usage(r) + r.failure() + `}`
 }
 
 func (chatWire) usage(r *reply) string {

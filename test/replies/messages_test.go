@@ -7,7 +7,7 @@ import (
 )
 
 // messagesWire is the API of Messages. Deviations: no_stop (message_stop is missing), stop_twice, no_input,
-// unsigned (thinking without a signature), bare (a message without id, type, role and model).
+// unsigned (thinking without a signature), bare (a message without id, type, role and model), index_gaps, null_delta.
 type messagesWire struct{}
 
 func (messagesWire) path() string { return "/v1/messages" }
@@ -118,7 +118,7 @@ func (w messagesWire) whole(r *reply) string {
 	for _, b := range w.blocks(r) {
 		all = append(all, b.whole)
 	}
-	return messagesHead(r) + strings.Join(all, ",") + `],"stop_reason":` + w.reason(r) + `,"stop_sequence":null,"usage":{"input_tokens":10,"output_tokens":5` + r.inUsage() + `}}`
+	return messagesHead(r) + strings.Join(all, ",") + `],"stop_reason":` + w.reason(r) + `,"stop_sequence":null,"usage":{"input_tokens":10,"output_tokens":5` + r.inUsage() + `}` + r.failure() + `}`
 }
 
 func (messagesWire) forms() []form {
@@ -143,21 +143,30 @@ func (w messagesWire) events(r *reply, f form) (events []string) {
 		return events
 	}
 	event("message_start", `,"message":`+messagesHead(r)+`],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":10,"output_tokens":1`+r.inUsage()+`}}`)
+	at := func(i int) int {
+		if r.as["index_gaps"] {
+			return 2*i + 1
+		}
+		return i
+	}
 	stops := func(i int, b block) {
 		for _, delta := range strings.Split(b.last, "\n")[1:] {
-			event("content_block_delta", fmt.Sprintf(`,"index":%d,"delta":{%s}`, i, delta))
+			event("content_block_delta", fmt.Sprintf(`,"index":%d,"delta":{%s}`, at(i), delta))
 		}
-		event("content_block_stop", fmt.Sprintf(`,"index":%d`, i))
+		event("content_block_stop", fmt.Sprintf(`,"index":%d`, at(i)))
 	}
 	blocks := w.blocks(r)
 	for i, b := range blocks {
 		if f.place == "start" {
 			b.last = ""
-			event("content_block_start", fmt.Sprintf(`,"index":%d,"content_block":%s`, i, b.whole))
+			event("content_block_start", fmt.Sprintf(`,"index":%d,"content_block":%s`, at(i), b.whole))
 		} else {
-			event("content_block_start", fmt.Sprintf(`,"index":%d,"content_block":%s`, i, b.opening))
+			event("content_block_start", fmt.Sprintf(`,"index":%d,"content_block":%s`, at(i), b.opening))
+			if r.as["null_delta"] && b.text != "" {
+				event("content_block_delta", fmt.Sprintf(`,"index":%d,"delta":{%snull}`, at(i), b.delta))
+			}
 			for _, piece := range pieces(b.text, f.size) {
-				event("content_block_delta", fmt.Sprintf(`,"index":%d,"delta":{%s%s}`, i, b.delta, quoted(piece)))
+				event("content_block_delta", fmt.Sprintf(`,"index":%d,"delta":{%s%s}`, at(i), b.delta, quoted(piece)))
 			}
 		}
 		if f.place != "open" || b.delta == "" {

@@ -140,14 +140,11 @@ func (responsesWire) response(r *reply, items []string, begun bool) string {
 	if begun {
 		usage = "null"
 	}
-	id, failure := `"id":"resp_1",`, "null"
+	id := `"id":"resp_1",`
 	if r.as["no_id"] {
 		id = ""
 	}
-	if r.as["empty_error"] {
-		failure = "{}"
-	}
-	return `{` + id + `"object":"response","created_at":7,"status":"` + status + `","error":` + failure + `,"incomplete_details":` + details + `,"model":` + r.model() + `,"output":[` + strings.Join(items, ",") + `],"usage":` + usage + `}`
+	return `{` + id + `"object":"response","created_at":7,"status":"` + status + `"` + cmp.Or(r.failure(), `,"error":null`) + `,"incomplete_details":` + details + `,"model":` + r.model() + `,"output":[` + strings.Join(items, ",") + `],"usage":` + usage + `}`
 }
 
 func (w responsesWire) wholes(r *reply) (all []string) {

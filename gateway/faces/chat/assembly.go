@@ -329,7 +329,7 @@ func (r *reader) settle(c *choice) {
 		}
 		c.text.Beside = beside
 		images := message.Get("images")
-		a.Others = images != nil && !saysNothing(images)
+		a.Others = images != nil && !turns.IsNothing(images)
 	}
 	if spoken := r.speech(message.Get(memberAudio)); spoken != nil {
 		a.Parts = append(a.Parts, spoken)

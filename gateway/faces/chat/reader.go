@@ -233,27 +233,6 @@ func hasChoices(data []byte) bool {
 	return slices.ContainsFunc(o, func(m rawjson.Member) bool { return m.Name == "choices" })
 }
 
-// saysNothing reports whether a value, or each in it, is empty, null, false or 0. Some members of an object do not count,
-// but for those of the objects in it.
-func saysNothing(value []byte, besides ...string) bool {
-	nothing := true
-	switch value[0] {
-	case '{':
-		_ = each(value, func(name, value []byte) error {
-			nothing = nothing && (slices.Contains(besides, string(name)) || saysNothing(value))
-			return nil
-		})
-	case '[':
-		_ = rawjson.EachOf(value, func(element []byte) error {
-			nothing = nothing && saysNothing(element)
-			return nil
-		})
-	default:
-		nothing = slices.Contains([]string{"null", `""`, "false", "0"}, string(value))
-	}
-	return nothing
-}
-
 // textOf is a string; null is none.
 func textOf(value []byte) (text []byte, stated bool, err error) {
 	switch {
@@ -400,7 +379,7 @@ func (r *reader) settleIndexes() error {
 // readFailure reads the member error that a provider sends instead of an answer. Some servers
 // write an empty one beside each answer.
 func (r *reader) readFailure(value []byte) {
-	if r.stated == nil && !saysNothing(value) {
+	if r.stated == nil && !turns.IsNothing(value) {
 		r.stated = &turns.ProviderError{Failure: upstream.ReadFailure(slices.Concat([]byte(`{"error":`), value, []byte("}")))}
 	}
 }
@@ -481,7 +460,7 @@ func (r *reader) readChoice(value []byte, inner, other string) error {
 			switch {
 			case value[0] == '{':
 				p.other, err = r.readOther(value)
-			case value[0] == '[' && !saysNothing(value):
+			case value[0] == '[' && !turns.IsNothing(value):
 				err = errStray
 			}
 		default:
@@ -560,7 +539,7 @@ func (r *reader) readMessage(p *piece, value []byte) error {
 // isStray reports whether a member that is not read has calls: its name is nearly that of one that is read, or it stands in
 // another place. others are more names of members that may have calls, or pieces of them, in this place.
 func isStray(name, value []byte, others ...string) bool {
-	return (turns.NamesCalls(name) || slices.Contains(others, ascii.Folded(string(name)))) && !saysNothing(value)
+	return (turns.NamesCalls(name) || slices.Contains(others, ascii.Folded(string(name)))) && !turns.IsNothing(value)
 }
 
 var errStray = &turns.Unfit{Fault: errors.New("calls under a name, or in a place, where they are not read"), Cure: cureOfCalls}
@@ -643,14 +622,14 @@ func readLegacyCall(value []byte) (called bool, err error) {
 // addCall reads one element of tool_calls. One in which no member says anything is none: some servers write it beside a
 // text, or behind the calls.
 func (p *piece) addCall(value []byte) error {
-	if value[0] != '{' && saysNothing(value) {
+	if value[0] != '{' && turns.IsNothing(value) {
 		return nil
 	}
 	c, err := readCall(value)
 	switch {
 	case err != nil:
 		return err
-	case len(c.arguments) == 0 && (c.kind == "" || c.kind == kindFunction) && saysNothing(value, "index", "type"):
+	case len(c.arguments) == 0 && (c.kind == "" || c.kind == kindFunction) && turns.IsNothing(value, "index", "type"):
 		return nil
 	case len(p.calls) == maxToolCalls:
 		return errManyCalls
@@ -680,7 +659,7 @@ func readCall(value []byte) (callPiece, error) {
 			case "name":
 				name = value
 			case "call_id", "tool_call_id":
-				if !saysNothing(value) {
+				if !turns.IsNothing(value) {
 					id = value
 				}
 			}
@@ -692,7 +671,7 @@ func readCall(value []byte) (callPiece, error) {
 	})
 	switch {
 	case err != nil:
-	case name != nil && !saysNothing(name) && (c.name == "" || label(name) != c.name):
+	case name != nil && !turns.IsNothing(name) && (c.name == "" || label(name) != c.name):
 		err = errors.New("a call with a name that is not the name of its function")
 	case id != nil && c.id == "":
 		err = errors.New("a call with an id under another name")

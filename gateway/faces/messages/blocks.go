@@ -39,7 +39,7 @@ type block struct {
 	caller    string          // the type of who has called; empty where none is stated
 	elsewhere turns.Elsewhere // the input of a call
 	// While deltas arrive.
-	index      int
+	index, at  int // its place in the answer, and its index on the wire
 	open       bool
 	start      int // bytes of the text that came with the start
 	input      []byte
@@ -88,7 +88,7 @@ func readBlock(raw part, o *options, whole bool) (*block, error) {
 		case "toolset_name", "server_name":
 			err = readOptionalName(&b.Call.Group, name, value)
 		default:
-			if fold = cmp.Or(fold, misspelt(name, blockMembers)); turns.NamesCalls([]byte(name)) && !isNothing(value) {
+			if fold = cmp.Or(fold, misspelt(name, blockMembers)); turns.NamesCalls([]byte(name)) && !turns.IsNothing(value) {
 				err = errStray
 			}
 		}

@@ -22,15 +22,15 @@ func (r *reader) blockStart(e *event) error {
 		return errors.New("a content block after content in message_start")
 	case r.reasoned:
 		return errors.New("a content block after the stop_reason")
-	case e.index != len(r.answer.Parts):
-		return errors.New("an index that is not the next one")
+	case e.index < 0 || len(r.blocks) > 0 && e.index <= r.blocks[len(r.blocks)-1].at:
+		return errors.New("an index that does not rise")
 	}
 	b, err := r.add(e.block, false)
 	if err != nil {
 		return err
 	}
 	b.elsewhere = cmp.Or(b.elsewhere, e.elsewhere)
-	b.open = true
+	b.at, b.open = e.index, true
 	r.open++
 	r.size += len(b.Raw) + 256 // what a block takes besides its bytes
 	if b.calls() {
@@ -180,7 +180,7 @@ func readDelta(raw []byte) (d *delta, literal span, err error) {
 			return readWord(&d.name, "a type", raw[start:end])
 		}
 		values[name] = span{start, end}
-		if turns.NamesCalls(of) && !isNothing(raw[start:end]) {
+		if turns.NamesCalls(of) && !turns.IsNothing(raw[start:end]) {
 			return errStray
 		}
 		if known := misspelt(name, deltaMembers); known != "" {
@@ -199,6 +199,9 @@ func readDelta(raw []byte) (d *delta, literal span, err error) {
 		var found bool
 		if literal, found = values[name]; !found {
 			return nil, literal, fmt.Errorf("a %s without its text", d.name)
+		}
+		if rawjson.IsNull(raw[literal.start:literal.end]) {
+			return d, literal, nil // a piece of nothing
 		}
 		return d, literal, readText(&d.value, name, raw[literal.start:literal.end], false)
 	}
@@ -254,10 +257,12 @@ func (d *delta) fits(b *block) bool {
 
 // openAt returns the open block with an index, or nil: servers open one before they stop the one before (AM-46).
 func (r *reader) openAt(index int) *block {
-	if index < 0 || index >= len(r.blocks) || !r.blocks[index].open {
-		return nil
+	for _, b := range slices.Backward(r.blocks) {
+		if b.at == index && b.open {
+			return b
+		}
 	}
-	return r.blocks[index]
+	return nil
 }
 
 // isBehindText reports whether a later block has text: all texts are judged as one, in the order of the blocks.
@@ -328,7 +333,7 @@ func (r *reader) blockStop(e *event) error {
 		return errors.New("a content_block_stop that belongs to no open block")
 	}
 	b.elsewhere = cmp.Or(b.elsewhere, e.elsewhere)
-	if isNothing(e.block.checked) {
+	if turns.IsNothing(e.block.checked) {
 		return r.endBlock(b)
 	}
 	again, err := readBlock(e.block, &r.options, false)

@@ -41,13 +41,13 @@
 // # How a reply is read
 //
 // Strictly, wherever a call can stand; what two readers could understand differently is refused. A whole message has
-// content and a stop_reason (AM-30), and each block a known type, unless unknown ones are allowed (AM-31). The events of a
-// stream are one message_start, then blocks without gaps in the index, of which several may be open, then the reason why the
+// content and a stop_reason (AM-30), which is end_turn for text that states none, and each block a known type, unless unknown ones are allowed (AM-31). The events of a
+// stream are one message_start, then blocks whose index rises, of which several may be open, then the reason why the
 // message stopped, then message_stop (AM-40). A stream is refused when
 //
 //   - an event has a name that differs from the type in its data;
 //   - message_start comes twice (AM-45), or anything but ping after message_stop;
-//   - the index of a start is not the next one, a delta or a stop belongs to no open block, a text goes on behind a later
+//   - the index of a start does not rise, a delta or a stop belongs to no open block, a text goes on behind a later
 //     one, or a block comes after the reason (AM-46, AM-47);
 //   - a delta does not fit the type of its block (AM-42);
 //   - both the start of a block and its deltas carry input (AM-44), or a block has two signatures (AM-49).

@@ -124,10 +124,10 @@ func (r *reader) Whole(body []byte) error {
 	if err := r.message(message, true); err != nil {
 		return err
 	}
-	if r.answer.Reason == "" {
-		return saysWhy(message.checked, "a message without a stop_reason")
+	if r.answer.Reason == "" && !r.isText() {
+		return saysWhy(message.checked, "calls in a message without a stop_reason")
 	}
-	r.stopped = true
+	r.answer.Reason, r.stopped = cmp.Or(r.answer.Reason, reasonDone), true
 	return r.End()
 }
 
@@ -166,11 +166,11 @@ func (r *reader) message(message part, whole bool) error {
 		case "usage":
 			err = r.addUsage(checked)
 		case "error": // in place of a message
-			if !isNothing(checked) {
+			if !turns.IsNothing(checked) {
 				return stated(typeOf(checked), message.checked)
 			}
 		default:
-			if turns.NamesCalls([]byte(name)) && !isNothing(checked) {
+			if turns.NamesCalls([]byte(name)) && !turns.IsNothing(checked) {
 				return errStray
 			}
 			if known := misspelt(name, forwarded); known != "" {
@@ -314,8 +314,14 @@ func (r *reader) take(e *event, data []byte) error {
 	return nil
 }
 
-// stated is the error of a failure that the provider states (AM-64): it goes to the application byte for byte.
+// stated is the error of a failure that the provider states (AM-64): it goes to the application byte for byte, but without what
+// else stands in the document, which nobody judges.
 func stated(kind string, data []byte) error {
+	all, _ := rawjson.Members(data)
+	of := slices.DeleteFunc(slices.Clone(all), func(m rawjson.Member) bool { return m.Name != "type" && m.Name != "error" && m.Name != "request_id" })
+	if len(of) < len(all) {
+		data = of.With(rawjson.Field("type", []byte(`"error"`))).Bytes()
+	}
 	return &turns.ProviderError{Failure: upstream.Failure{Type: kind}, Body: bytes.Clone(data), Status: statusOf(kind)}
 }
 
@@ -375,13 +381,13 @@ func (r *reader) readEvent(name, data []byte) (*event, error) {
 		case "context_management":
 			e.context = value.checked
 		case "error":
-			e.failed, e.errorType = !isNothing(value.checked), typeOf(value.checked)
+			e.failed, e.errorType = !turns.IsNothing(value.checked), typeOf(value.checked)
 		default:
 			if known := misspelt(string(name), eventMembers); known != "" {
 				err = fmt.Errorf("an event with another spelling of %s", known)
 			}
 			switch first := value.checked[0]; {
-			case (turns.NamesCalls(name) || string(name) == "partial_json") && !isNothing(value.checked):
+			case (turns.NamesCalls(name) || string(name) == "partial_json") && !turns.IsNothing(value.checked):
 				err = errStray
 			case string(name) == "content" && (first == '[' || first == '{'):
 				e.again = append(e.again, value)
@@ -393,8 +399,8 @@ func (r *reader) readEvent(name, data []byte) (*event, error) {
 	})
 	switch {
 	case err != nil:
-	case e.kind != "content_block_start" && e.kind != "content_block_stop" && !isNothing(e.block.checked),
-		slices.Contains(withoutDelta, e.kind) && !isNothing(e.delta):
+	case e.kind != "content_block_start" && e.kind != "content_block_stop" && !turns.IsNothing(e.block.checked),
+		slices.Contains(withoutDelta, e.kind) && !turns.IsNothing(e.delta):
 		err = errStray
 	case e.kind != "message_start" && isObject(e.message.checked):
 		err = e.message.members(func(name string, value part) error {
@@ -428,11 +434,6 @@ var errStray = errors.New("calls or content in a member that is not read")
 func readsAsObject(value []byte) bool {
 	text, isText := rawjson.Text(value)
 	return value[0] == '{' || isText && bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{"))
-}
-
-// isNothing reports whether an error says nothing: some servers write an empty one where there is none.
-func isNothing(failure []byte) bool {
-	return rawjson.IsNull(failure) || slices.Contains([]string{`""`, "false", "[]"}, string(failure)) || isEmptyObject(failure)
 }
 
 // eventNames are the types of events.
@@ -485,9 +486,9 @@ func (r *reader) messageDelta(e *event) error {
 			switch name := string(name); {
 			case name == "stop_reason":
 				return r.stopReason(value)
-			case name == "content" && !isNothing(value):
+			case name == "content" && !turns.IsNothing(value):
 				e.again = append(e.again, part{value, value})
-			case (name == "content_block" || turns.NamesCalls([]byte(name)) || turns.NamesArguments([]byte(name))) && !isNothing(value):
+			case (name == "content_block" || turns.NamesCalls([]byte(name)) || turns.NamesArguments([]byte(name))) && !turns.IsNothing(value):
 				return errStray
 			case slices.Contains(ofDelta, name) && !rawjson.IsNull(value):
 				r.reply.Head = r.reply.Head.Set(name, bytes.Clone(value))
@@ -544,11 +545,16 @@ func (r *reader) messageStop() error {
 	switch {
 	case r.open > 0:
 		return errors.New("a message_stop within a content block")
-	case !r.reasoned:
-		return errors.New("a message_stop without a stop_reason")
+	case !r.reasoned && !r.isText():
+		return errors.New("calls and a message_stop without a stop_reason")
 	}
-	r.stopped = true
+	r.answer.Reason, r.reasoned, r.stopped = cmp.Or(r.answer.Reason, reasonDone), true, true
 	return nil
+}
+
+// isText reports whether a reply has text and no calls: where it has ended, the reason says nothing more.
+func (r *reader) isText() bool {
+	return slices.ContainsFunc(r.blocks, func(b *block) bool { return b.Kind == turns.Text }) && !slices.ContainsFunc(r.blocks, (*block).calls)
 }
 
 // isWord reports whether a text is one short word of a protocol.

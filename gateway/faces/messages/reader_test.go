@@ -166,7 +166,7 @@ var hostile = map[string][]string{
 	"two reasons":                                        {startOf(wholeCall, `"end_turn"`), lineToolUse, lineStop},
 	"two calls with one id in message_start":             {startOf(wholeCall+","+wholeCall, `"tool_use"`), lineStop},
 	"an unknown block in message_start":                  {startOf(`{"type":"new_use","id":"a","name":"b","input":{}}`, `"tool_use"`), lineStop},
-	"an index of 1 first":                                {lineStart, lineTool1, lineArgs1, lineStop1, lineToolUse, lineStop},
+	"an index that does not rise":                        {lineStart, lineTool1, lineArgs1, lineStop1, strings.ReplaceAll(strings.ReplaceAll(lineTool1, `"index":1`, `"index":0`), "toolu_1", "toolu_2"), lineToolUse, lineStop},
 	"a gap":                                              {lineStart, lineText, lineStop0, tool("2", "toolu_1", "{}"), lineToolUse, lineStop},
 	"an index twice":                                     {lineStart, lineText, lineStop0, lineTool0, lineArgs0, lineStop0, lineToolUse, lineStop},
 	"an index below 0":                                   {lineStart, tool("-1", "toolu_1", "{}"), lineToolUse, lineStop},

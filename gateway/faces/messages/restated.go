@@ -32,7 +32,7 @@ func (b *block) isRestated(again *block, raw part) bool {
 
 // checkRestated returns why content that an event states again is not that of the message so far.
 func (r *reader) checkRestated(content part) error {
-	if isNothing(content.checked) {
+	if turns.IsNothing(content.checked) {
 		return nil
 	}
 	left, stated := r.blocks, false

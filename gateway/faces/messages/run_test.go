@@ -164,6 +164,13 @@ func TestAM47MidStream(t *testing.T) {
 	if w := h.create(asks(streamed)); w.Code != 529 || w.Body.String() != own {
 		t.Errorf("found %d %s", w.Code, w.Body)
 	}
+	// What stands beside it is not passed on: nobody has judged it.
+	h = open(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, strings.Replace(own, `"type":"error",`, `"type":"message","content":[{"type":"text","text":"SECRET"}],"stop_reason":"end_turn",`, 1))
+	}, plan{})
+	if w := h.create(asks()); w.Code != 529 || w.Body.String() != own {
+		t.Errorf("beside content: found %d %s", w.Code, w.Body)
+	}
 }
 
 // TestAM47NoMessageStop: a stream that lacks nothing but message_stop is whole, whether it closes or not.

@@ -141,7 +141,7 @@ func (e *wireEvent) split() error {
 		return err
 	}
 	kind, ok := rawjson.Text(e.kind)
-	if e.kind == nil && !isNothing(e.failure) {
+	if e.kind == nil && !turns.IsNothing(e.failure) {
 		return providerError(e.failure)
 	}
 	if e.kind == nil {

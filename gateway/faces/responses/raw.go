@@ -24,18 +24,6 @@ func optional(value []byte) (string, bool) {
 	return word(value)
 }
 
-// isNothing reports whether a value says nothing: some servers write an empty error where there is none.
-func isNothing(value []byte) bool {
-	if rawjson.IsNull(value) {
-		return true
-	}
-	switch string(value) {
-	case `""`, "{}", "[]", "false":
-		return true
-	}
-	return false
-}
-
 // isDisguised reports whether the name of a member that is not read is that of one which says what an
 // event or an item is, but for the case of letters. Clients that take names without regard to case would
 // read another event or item than is read here.

@@ -75,7 +75,7 @@ func (r *reader) Whole(body []byte) error {
 	if start < 0 || len(bytes.TrimLeft(body[:start], " \t\r\n")) > 0 {
 		return errors.New("a reply that is not an object")
 	}
-	if body = body[start:]; isNothing(rawjson.MemberOf(body, "error")) &&
+	if body = body[start:]; turns.IsNothing(rawjson.MemberOf(body, "error")) &&
 		rawjson.IsNull(rawjson.MemberOf(body, "output")) && rawjson.IsNull(rawjson.MemberOf(body, "status")) {
 		return failureIn(body, "an answer without an output")
 	}
@@ -256,7 +256,7 @@ func (r *reader) read(name, data []byte) error {
 		return errors.New("an event whose name is not its type")
 	}
 	if string(e.kind) == "error" {
-		if isNothing(e.failure) { // code and message stand in the event itself, whose type is not theirs
+		if turns.IsNothing(e.failure) { // code and message stand in the event itself, whose type is not theirs
 			stated := providerError(data)
 			stated.Failure.Type = ""
 			return stated
@@ -264,7 +264,7 @@ func (r *reader) read(name, data []byte) error {
 		return providerError(e.failure)
 	}
 	// Clients take a member error of any event for a failure (RS-49).
-	if !isNothing(e.failure) {
+	if !turns.IsNothing(e.failure) {
 		return providerError(e.failure)
 	}
 	return r.dispatch()

@@ -319,7 +319,7 @@ func TestProviderErrors(t *testing.T) {
 			t.Errorf("%s: %v", body, err)
 		}
 	}
-	_, err := readWhole([]byte(`{"id":"resp_1","status":"completed","error":{"code":null,"message":null}}`), strict())
+	_, err := readWhole([]byte(`{"id":"resp_1","status":"failed","error":{"code":null,"message":null}}`), strict())
 	var failed *turns.ProviderError
 	if !errors.As(err, &failed) || failed.Failure.Code+failed.Failure.Message != "" {
 		t.Errorf("an error of nulls: %v, %+v", err, failed)

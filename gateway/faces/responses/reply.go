@@ -51,7 +51,7 @@ func (r *reader) readResponse(raw []byte) (output []byte, err error) {
 	}); err != nil {
 		return nil, err
 	}
-	if !isNothing(failure) { // some providers send nothing else
+	if !turns.IsNothing(failure) { // some providers send nothing else
 		return nil, providerError(failure)
 	}
 	if r.reply.ID == "" { // one provider makes up another for each event (RS-46)
