@@ -66,7 +66,7 @@ func (d *Desk) cast(ctx context.Context, a approval.Approval, v approval.Vote) (
 	if !v.Yes {
 		code = audit.No
 	}
-	r := d.event(&a, v.By, code)
+	r := d.event(&tried, v.By, code)
 	r.Rules, r.Reason = v.Rules, v.Reason
 	if err := d.kernel().Writer().Write(ctx, r); err != nil {
 		return a, refusal.From(refusal.Approval, err)
