@@ -179,6 +179,9 @@ func TestNobodyCanDecideIt(t *testing.T) {
 					}
 					return desk.Waiting()
 				}
+				if a, err = desk.Get(t.Context(), id); err != nil || !strings.HasPrefix(desk.RefuseEnded(&a, desk.State(&a)).Message, "Nobody has said within") {
+					t.Errorf("%v: %v", desk.RefuseEnded(&a, desk.State(&a)), err)
+				}
 				if n := waiting(); n != 0 {
 					t.Errorf("%d wait, and nobody can decide any", n)
 				}
