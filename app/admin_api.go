@@ -91,7 +91,8 @@ func (o *operators) mount(api *admin.API) {
 	api.Mount(usage.Endpoints()...)
 	decisions := admin.Approvals{Desk: o.runtime.Executor.Desk(), Kernel: o.runtime.Executor.Kernel, Log: o.runtime.log}
 	api.Mount(decisions.Endpoints()...)
-	stops := admin.Stops{Desk: o.runtime.stops.Desk, Kernel: o.runtime.Executor.Kernel, Running: o.runtime.store.running}
+	stops := admin.Stops{Desk: o.runtime.stops.Desk, Kernel: o.runtime.Executor.Kernel, Running: o.runtime.store.running,
+		BringsTools: func() bool { return o.loaded.Load().BringsTools }}
 	api.Mount(stops.Endpoints()...)
 	threads := admin.Threads{Kernel: o.runtime.Executor.Kernel, Ledger: o.runtime.threads}
 	api.Mount(threads.Endpoints()...)

@@ -204,6 +204,35 @@ func TestRetries(t *testing.T) {
 	}
 }
 
+// stopper stops a call once it was sent.
+type stopper struct{ sent *atomic.Int64 }
+
+func (s stopper) Stopped() error {
+	if s.sent.Load() > 0 {
+		return errors.New("stopped")
+	}
+	return nil
+}
+
+// TestStoppedBetweenAttempts: what is stopped while an attempt is made is not sent again, and ends as that attempt did.
+func TestStoppedBetweenAttempts(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, engine.Options{})
+	for kind, name := range map[string]string{"http": "", "oxp": "Kit.Tool@1.0.0"} {
+		var hits atomic.Int64
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			hits.Add(1)
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}))
+		defer server.Close()
+		call := loopback(server.URL, "idempotent")
+		call.Run.Type, call.Run.Tool, call.Stopper = kind, name, stopper{&hits}
+		if result, got := run(t, e, call); got != refusal.ToolUnavailable || hits.Load() != 1 || result.Attempts != 1 {
+			t.Errorf("%s: %s, %d requests, %d attempts", kind, got, hits.Load(), result.Attempts)
+		}
+	}
+}
+
 // TestTimeOfARepetition: where a repetition is still under way when the time of the call ends, the answer names why the
 // first attempt failed.
 func TestTimeOfARepetition(t *testing.T) {

@@ -107,6 +107,22 @@ func TestNoStore(t *testing.T) {
 	k.Reconcile(calls.Backlog{}, func(calls.ReconcileStats) {}).Stop(ctx)
 }
 
+// TestUnsavedWithAKey: who repeats a request while the store is away is not told that its call did not run.
+func TestUnsavedWithAKey(t *testing.T) {
+	k, s, _ := shelved(t, &engine{})
+	if o := k.Handle(t.Context(), completion(search), "key"); o.Refusal != nil {
+		t.Fatal(o.Refusal)
+	}
+	s.at = len(s.opened) + 1
+	s.fail("error")
+	for key, says := range map[string]string{"key": "whether an earlier one with the same key did is not known", "": "was not executed"} {
+		o := k.Handle(t.Context(), completion(search), key)
+		if s.at++; o.Refusal == nil || o.Refusal.Code != refusal.StoreUnavailable || !strings.Contains(o.Refusal.Message, says) {
+			t.Errorf("with the key %q: %v", key, o.Refusal)
+		}
+	}
+}
+
 // TestUnheardEnd: an end that the store takes in without saying so is asked for
 // again, and is one end.
 func TestUnheardEnd(t *testing.T) {

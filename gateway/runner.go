@@ -56,6 +56,7 @@ func (c *Call) task() tool.Call {
 		ID: c.id, Tool: c.tool.Name(), Version: c.tool.Version(), Effect: c.tool.Effect(), Run: c.tool.Run(),
 		Arguments: c.parsed.Arguments, Typed: c.tool.HasOutputSchema(), Roots: c.project.Roots,
 		Thread: c.group(), Ancestors: c.ancestorGroups(), User: c.request.User, QuestionKinds: c.allowedQuestions(),
+		Stopper: c,
 	}
 	task.Caller = c.exchangedCaller()
 	if c.elicited.answers != nil {

@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -126,6 +127,44 @@ func TestStoppedBeforeItRuns(t *testing.T) {
 				t.Errorf("ended as %+v", ended)
 			}
 		})
+	}
+}
+
+// A call that runs learns of a stop that covers it, so that it is not sent again.
+func TestStoppedWhileItRuns(t *testing.T) {
+	var k *calls.Executor
+	var stopped []bool
+	e := &engine{answer: func(_ context.Context, task tool.Call) (tool.Result, error) {
+		for _, agent := range []string{"Intern", "Analyst"} {
+			k.Kernel.Stop([]store.Stop{{ID: "stop_1", Agent: agent}}, true)
+			stopped = append(stopped, task.IsStopped())
+		}
+		return tool.Result{Body: []byte(`{"results":[]}`), JSON: true, Attempts: 1}, nil
+	}}
+	k = kernelOf(t, loose(t), calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}}, Engine: e, Store: newShelf()})
+	if o := k.Execute(t.Context(), k.Kernel.Judge(t.Context(), completion(search)))[0]; o.Refusal != nil || !slices.Equal(stopped, []bool{false, true}) {
+		t.Errorf("%v; stopped: %v", o.Refusal, stopped)
+	}
+}
+
+// A tool that asks what its caller has answered in advance is not called again with the answers once that is stopped.
+func TestStoppedBeforeItIsAnswered(t *testing.T) {
+	for _, stop := range []bool{false, true} {
+		var k *calls.Executor
+		e := &engine{answer: func(_ context.Context, task tool.Call) (tool.Result, error) {
+			if stop {
+				k.Kernel.Stop([]store.Stop{{ID: "stop_1"}}, true)
+			}
+			if task.Answers == nil {
+				return tool.Result{Attempts: 1, InputRequired: want(nil, question("a", "form", mail))}, failed()
+			}
+			return tool.Result{Body: []byte(`{"ok":true}`), JSON: true, Attempts: 1}, nil
+		}}
+		k = kernelOf(t, curious(t), calls.Deps{Deps: gateway.Deps{Limiter: ratelimit.NewLocal(time.Now), Journal: &journal{}}, Engine: e, Store: newShelf()})
+		o := handle(k, asks("web.search", "", map[string]string{"a": mailed}), "")
+		if runs := e.runs.Load(); (o.Refusal != nil) != stop || (runs == 1) != stop {
+			t.Errorf("stopped %v: %+v, ran %d times", stop, o.Refusal, runs)
+		}
 	}
 }
 

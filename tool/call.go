@@ -23,6 +23,8 @@ type Call struct {
 	Thread    string
 	Ancestors []string
 	User      string
+	// Stopper says by an error that the call was stopped since it began: it is not sent again then. It may be nil.
+	Stopper interface{ Stopped() error }
 	// Caller is who makes the call, where the credential exchanges its token; nil: it has none.
 	Caller *Caller
 	// Progress receives the tool's progress reports. If it is nil, none are requested.
@@ -41,6 +43,9 @@ type Call struct {
 	State   *string
 	Answers map[string]json.RawMessage
 }
+
+// IsStopped reports whether the call was stopped since it began.
+func (c *Call) IsStopped() bool { return c.Stopper != nil && c.Stopper.Stopped() != nil }
 
 // Progress is one progress report of a tool.
 type Progress struct {

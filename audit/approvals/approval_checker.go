@@ -77,7 +77,7 @@ type history struct {
 	about     map[string][]search.Found // events, by the call that asked
 	grants    map[string][]search.Found // events, by the grant
 	uses      map[string][]search.Found // decisions, by the approval
-	unused    map[string]bool           // calls that were not dispatched after all
+	unused    map[string]bool           // by the calls that ended, whether they were not dispatched after all
 }
 
 func (h *history) add(f search.Found) {
@@ -97,28 +97,23 @@ func (h *history) add(f search.Found) {
 	}
 }
 
-// findUnused finds the calls that used an approval which another call used too, and were not
-// dispatched after all: they left it as it was.
+// findUnused finds the calls that were to use an approval or a grant, and were not dispatched after all: they left it
+// as it was.
 func (h *history) findUnused(ctx context.Context, logs *search.Logs) error {
 	h.unused = map[string]bool{}
-	twice := map[string]bool{}
-	for _, uses := range h.uses {
-		for _, use := range uses {
-			if use.CallID != uses[0].CallID {
-				twice[use.CallID], twice[uses[0].CallID] = true, true
-			}
-		}
+	uses := map[string]bool{}
+	for i := range h.decisions {
+		uses[h.decisions[i].CallID] = true
 	}
-	if len(twice) == 0 {
+	if len(uses) == 0 {
 		return nil
 	}
-	for f, err := range logs.Records(ctx, search.Query{Event: audit.Ending, AnyOf: twice}, search.Options{}) {
+	for f, err := range logs.Records(ctx, search.Query{Event: audit.Ending, AnyOf: uses}, search.Options{}) {
 		if err != nil {
 			return err
 		}
-		if search.NotDispatched(&f.Record) {
-			h.unused[f.CallID] = true
-		}
+		unused, other := h.unused[f.CallID]
+		h.unused[f.CallID] = search.NotDispatched(&f.Record) && (unused || !other)
 	}
 	return nil
 }
@@ -136,8 +131,12 @@ func precedes(a, b *search.Found, skew time.Duration) bool {
 	return a.Time.Before(b.Time.Add(skew))
 }
 
-// check returns what is wrong with the approvals that a decision uses.
+// check returns what is wrong with the approvals that a decision uses. With one whose call was not dispatched nothing
+// is: it was refused for what has happened meanwhile.
 func (h *history) check(d *search.Found) (findings []Finding) {
+	if h.unused[d.CallID] {
+		return nil
+	}
 	find := func(using, format string, args ...any) {
 		findings = append(findings, Finding{File: d.File, Seq: d.Seq, Call: d.CallID, Using: using, Reason: fmt.Sprintf(format, args...)})
 	}
@@ -222,7 +221,7 @@ func (h *history) checkApproval(d *search.Found, id string) (map[string]string, 
 		return nil, fmt.Errorf("which could be used until %s", until.UTC().Format(time.RFC3339))
 	}
 	for _, other := range h.uses[id] {
-		if other.CallID != d.CallID && !h.unused[other.CallID] && !h.unused[d.CallID] && precedes(&other, d, 0) {
+		if other.CallID != d.CallID && !h.unused[other.CallID] && precedes(&other, d, 0) {
 			return nil, fmt.Errorf("which the call %s had used before", audit.Escaped(other.CallID))
 		}
 	}

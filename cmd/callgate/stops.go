@@ -32,7 +32,8 @@ shares calls or limits on the same Redis. What runs already is listed, not ended
 models learn that the operator has stopped this, not why. Operators may stop and resume.
 
 Exit code 0: in force at every gateway. 1: refused, or other gateways have not confirmed within
-3 seconds (those that have, obey), or cannot be asked. 3: the gateway does not answer.`,
+3 seconds (those that have, obey), or cannot be asked, or a name is unknown: the stop is made, and
+matches nothing now. 3: the gateway does not answer.`,
 		Example: `  callgate stop --agent Analyst --reason "refunds twice"
   callgate stop --tool github.* --for 1h --reason "their token leaked"`,
 		Args: cobra.NoArgs,
@@ -157,7 +158,7 @@ func (a *adminAPI) act(c *cobra.Command, method, path string, body any, asJSON b
 	} else {
 		a.writeAct(&answer, method == http.MethodPost)
 	}
-	if len(answer.Missing) > 0 || isUnknownElsewhere(&answer) {
+	if len(answer.Missing) > 0 || isUnknownElsewhere(&answer) || len(answer.Unknown) > 0 {
 		return cli.ErrRefused
 	}
 	return nil
@@ -172,6 +173,9 @@ func (a *adminAPI) writeAct(answer *admin.StopAnswer, stopped bool) {
 	word, place := "resumed", "ended   "
 	if stopped {
 		word, place = "stopped", "in force"
+	}
+	if len(answer.Unknown) > 0 {
+		word = "recorded, and matches nothing now:"
 	}
 	fmt.Fprintf(a.Stdout, "%s: %s %s\n", shownText(answer.Stop.ID), word, shownText(answer.Stop.String()))
 	where, n := "at this gateway alone", len(answer.Confirmed)

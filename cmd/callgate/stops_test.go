@@ -34,6 +34,8 @@ func TestStopCommands(t *testing.T) {
 			[]string{"in force  at this gateway; of the others nothing is known"}},
 		{"stop --everything --reason why", strings.Replace(stopDone, "all gateways", "this gateway alone", 1), `POST /v1/stops Bearer cgk_one {"everything":true,"reason":"why"}`, exitAccepted, []string{"at this gateway alone"}},
 		{"stop --everything --reason why --json", stopDone, `POST /v1/stops Bearer cgk_one {"everything":true,"reason":"why"}`, exitAccepted, []string{`"scope":"all gateways"`}},
+		{"stop --agent Analyst --tool github_x --reason why", strings.Replace(stopDone, `"problems"`, `"unknown":["tool"],"problems"`, 1), `POST /v1/stops Bearer cgk_one {"agent":"Analyst","tool":"github_x","reason":"why"}`, exitRefused,
+			[]string{"stop_A: recorded, and matches nothing now: agent Analyst", "note      A note."}},
 		{"stops", `{"stops":[` + stopOfAda + `],"scope":"all gateways"}`, "GET /v1/stops Bearer cgk_one", exitAccepted, []string{"stop_A", "ada", "agent Analyst, tool github.*", "resumed"}},
 		{"stops --json", `{"stops":[` + stopOfAda + `],"scope":"all gateways"}`, "GET /v1/stops Bearer cgk_one", exitAccepted, []string{`{"id":"stop_A",`}},
 		{"resume stop_A/..", stopDone, "DELETE /v1/stops/stop_A%2F.. Bearer cgk_one", exitAccepted, []string{"stop_A: resumed agent Analyst"}},

@@ -463,6 +463,11 @@ func TestMCL01TheGreeting(t *testing.T) {
 	}
 }
 
+// stopper stops a call.
+type stopper struct{}
+
+func (stopper) Stopped() error { return errors.New("stopped") }
+
 // MCL-03: where the server has forgotten the session, another is begun. A session
 // that was quiet for long is tried by a ping before a call is sent through it.
 func TestMCL03ForgottenSessions(t *testing.T) {
@@ -486,6 +491,12 @@ func TestMCL03ForgottenSessions(t *testing.T) {
 		if refused != nil || calls != 2 || effect == "read" && result.Attempts != 2 {
 			t.Errorf("%s: %v after %d attempts, %d calls", effect, refused, result.Attempts, calls)
 		}
+	}
+	gone.Store(true)
+	stopped, before := call(f.url, "echo", "once"), f.count("tools/call")
+	stopped.Stopper = stopper{}
+	if _, refused := h.run(t, stopped); refused == nil || f.count("tools/call") != before+1 {
+		t.Errorf("stopped meanwhile: %v, %d calls", refused, f.count("tools/call")-before)
 	}
 	must(t, h, call(f.url, "echo", "once"))
 	if n := f.count("ping"); n != 0 {

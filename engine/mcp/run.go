@@ -81,7 +81,7 @@ func (c *Client) attempt(ctx context.Context, l *sharedSession, call tool.Call, 
 		// A session that is gone by its status: the server says that it has not taken the call, so
 		// that one of any effect may be sent again. Run does that for those that may run twice.
 		if a.sessionGone {
-			if l.drop(s); first && !refuse.Retryable(call.Effect) {
+			if l.drop(s); first && !refuse.Retryable(call.Effect) && !call.IsStopped() {
 				continue
 			}
 		}

@@ -140,7 +140,7 @@ func (d *Desk) isDecided(ctx, bounded context.Context, decision *gateway.Decisio
 		case err != nil || state == approval.Waiting:
 			return false
 		case state == approval.Expired || state == approval.Withdrawn: // nobody is asked anew for a call that was called off
-			decision.Reports[i].Refusal, decision.Reports[i].ApprovalRequest = consent.RefuseEnded(&a, state), nil
+			decision.Reports[i].Refusal, decision.Reports[i].ApprovalRequest = d.RefuseEnded(&a, state), nil
 			return false
 		}
 	}
@@ -191,8 +191,8 @@ func (d *Desk) RefuseGone(ctx context.Context, using []string) *refusal.Error {
 			continue
 		}
 		if a, err := d.Get(ctx, id); err == nil && !a.Live(d.deps.Now()) {
-			return consent.RefuseEnded(&a, d.State(&a))
+			return d.RefuseEnded(&a, d.State(&a))
 		}
 	}
-	return consent.RefuseDenied("")
+	return consent.RefuseGone()
 }

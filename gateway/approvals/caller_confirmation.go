@@ -9,7 +9,6 @@ import (
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
-	"github.com/callgate/callgate/gateway/consent"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store/approval"
 )
@@ -111,7 +110,7 @@ func (d *Desk) askOf(ctx context.Context, report *gateway.Report, principal stri
 		switch state := d.State(&a); state {
 		case approval.Waiting:
 		case approval.Denied: // where the no does not stand, it would be asked for anew
-			return refuse(consent.RefuseEnded(&a, state))
+			return refuse(d.RefuseEnded(&a, state))
 		default:
 			return 0, true
 		}

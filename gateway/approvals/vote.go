@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/callgate/callgate/audit"
+	"github.com/callgate/callgate/gateway/consent"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/store/approval"
@@ -66,7 +67,7 @@ func (d *Desk) cast(ctx context.Context, a approval.Approval, v approval.Vote) (
 	if !v.Yes {
 		code = audit.No
 	}
-	r := d.event(&a, v.By, code)
+	r := d.event(&tried, v.By, code)
 	r.Rules, r.Reason = v.Rules, v.Reason
 	if err := d.kernel().Writer().Write(ctx, r); err != nil {
 		return a, refusal.From(refusal.Approval, err)
@@ -370,6 +371,12 @@ func (d *Desk) Lapse(ctx context.Context, limit int) error {
 func (d *Desk) State(a *approval.Approval) approval.State {
 	rules, people := d.kernel().Approvals()
 	return a.State(rules, people, d.deps.Now())
+}
+
+// RefuseEnded is the refusal of a call that cannot run any more by an approval in a state.
+func (d *Desk) RefuseEnded(a *approval.Approval, state approval.State) *refusal.Error {
+	rules, people := d.kernel().Approvals()
+	return consent.RefuseEnded(a, state, rules, people)
 }
 
 // Enough reports whether so many people say yes to an approval that a rule is satisfied now.

@@ -102,7 +102,7 @@ func (e *Executor) declined(ctx context.Context, requested *approval.Approval, r
 	if a.Ran != "" {
 		return Outcome{}, refuseLateNo()
 	}
-	return e.outcomeOfApproval(&a, consent.RefuseEnded(&a, e.approvals.State(&a))), nil
+	return e.outcomeOfApproval(&a, e.approvals.RefuseEnded(&a, e.approvals.State(&a))), nil
 }
 
 func refuseLateNo() *refusal.Error {
@@ -115,6 +115,6 @@ func (e *Executor) passedOutcome(a *approval.Approval) Outcome {
 	case approval.Waiting, approval.Approved:
 		return e.outcomeOfApproval(a, consent.RefusePassed(a.Tool))
 	default:
-		return e.outcomeOfApproval(a, consent.RefuseEnded(a, state))
+		return e.outcomeOfApproval(a, e.approvals.RefuseEnded(a, state))
 	}
 }

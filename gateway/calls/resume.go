@@ -9,7 +9,6 @@ import (
 	"github.com/callgate/callgate/gateway/approvals"
 	"github.com/callgate/callgate/gateway/calls/internal/execution"
 	"github.com/callgate/callgate/gateway/calls/internal/stored"
-	"github.com/callgate/callgate/gateway/consent"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store/approval"
 	"github.com/callgate/callgate/wrapper"
@@ -61,7 +60,7 @@ func (e *Executor) takeUp(ctx context.Context, admission *gateway.Admission, id 
 			}
 			continue
 		case state != approval.Approved:
-			return e.outcomeOfApproval(&a, consent.RefuseEnded(&a, state)), nil
+			return e.outcomeOfApproval(&a, e.approvals.RefuseEnded(&a, state)), nil
 		case a.AnswersDigest != "":
 			return Outcome{}, refusal.New(refusal.ApprovalConflict,
 				"This call answers questions, and the answers are not kept. It is approved: send the same call again.")
@@ -140,7 +139,7 @@ func (e *Executor) statusOfApproval(ctx context.Context, id, principal string) (
 	case approval.Approved:
 		status.State = StateApproved
 	default:
-		refused := consent.RefuseEnded(&a, status.approval)
+		refused := e.approvals.RefuseEnded(&a, status.approval)
 		status.State, status.Ended, status.HTTPStatus = StateDone, true, refused.Status()
 		var result wrapper.ToolResult
 		if result, err = wrapper.Refusal(&a.Tool, refused); err != nil {

@@ -106,7 +106,7 @@ func (q *Question) CheckNamed(ctx context.Context, r Reader, id string, now time
 	case approval.Waiting, approval.Approved:
 		return nil
 	default:
-		return RefuseEnded(&a, state)
+		return RefuseEnded(&a, state, q.Rules, q.People)
 	}
 }
 

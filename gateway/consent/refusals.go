@@ -49,18 +49,34 @@ func RefuseTwice(tool string) *refusal.Error {
 // RefuseUsed is the refusal of a call whose approval another call has used.
 func RefuseUsed(tool string) *refusal.Error {
 	return required(tool,
-		"needs the approval of a person here, and the one that was given was used by another call. Nothing was executed. "+
-			"Say so; people are asked again when the same call is sent again.")
+		"needs the approval of a person here, and the one that was given was used by another call. Nothing was executed. "+askedAnew)
 }
 
 // RefuseDenied is the refusal of a call that a person has denied, with the person's own words.
 func RefuseDenied(reason string) *refusal.Error {
-	detail := "."
+	return denied("A person has looked at this call and denied it", reason,
+		"Do not send it again, nor reach the same by other means; say what you cannot do.")
+}
+
+// denied is the refusal of a call that may not run by what people have said, and why.
+func denied(what, reason, then string) *refusal.Error {
 	if reason != "" {
-		detail = ": " + strconv.QuoteToGraphic(reason) + "."
+		what += ": " + strconv.QuoteToGraphic(reason)
 	}
-	return refusal.New(refusal.ApprovalDenied, "A person has looked at this call and denied it"+detail+
-		" Nothing was executed. Do not send it again, nor reach the same by other means; say what you cannot do.")
+	return refusal.New(refusal.ApprovalDenied, what+". Nothing was executed. "+then)
+}
+
+// askedAnew is what follows where people have not decided against a call.
+const askedAnew = "Say so; people are asked again when the same call is sent again."
+
+// RefuseRevoked is the refusal of a call whose approval an operator has withdrawn, with the operator's own words.
+func RefuseRevoked(reason string) *refusal.Error {
+	return denied("An operator has withdrawn this call's approval", reason, askedAnew)
+}
+
+// RefuseGone is the refusal of a call that was to run by an approval or a grant which has ended meanwhile.
+func RefuseGone() *refusal.Error {
+	return denied("The approval that let this call run has ended", "", askedAnew)
 }
 
 // RefuseExpired is the refusal of a call of which nobody has said in time whether it may run.
@@ -71,12 +87,17 @@ func RefuseExpired(tool string, within time.Duration) *refusal.Error {
 }
 
 // RefuseEnded is the refusal of a call that cannot run by an approval any more.
-func RefuseEnded(a *approval.Approval, state approval.State) *refusal.Error {
+func RefuseEnded(a *approval.Approval, state approval.State, rules approval.Rules, people approval.People) *refusal.Error {
 	switch {
+	case state == approval.Expired && a.WasApproved(rules, people):
+		return refusal.New(refusal.ApprovalExpired,
+			"The call was approved, and was not sent again in time. Nothing was executed. "+askedAnew)
 	case state == approval.Expired:
 		return RefuseExpired(a.Tool, a.Until.Sub(a.Opened))
 	case a.Ended.End == approval.EndWithdrawn:
-		return refusal.New(refusal.ApprovalRequired, "The call was called off before people had approved it. Nothing was executed.")
+		return refusal.New(refusal.ApprovalRequired, "The call was called off. Nothing was executed.")
+	case a.Ended.End == approval.EndRevoked:
+		return RefuseRevoked(a.Ended.Reason)
 	}
 	return RefuseDenied(a.Ended.Reason)
 }

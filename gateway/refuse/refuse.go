@@ -187,7 +187,7 @@ func UnreadQuestions(cause error) error {
 }
 
 // Unlimited is the message where there is no limiter.
-const Unlimited = "The rate limits cannot be checked now, so nothing was executed. Retry later; changing the call will not help."
+const Unlimited = "The limits cannot be checked now, so this request was refused. Retry later."
 
 // notRecorded is the message where a decision cannot be recorded.
 const notRecorded = "The decision could not be recorded and nothing was executed. Retry later; changing the call will not help."
@@ -201,6 +201,14 @@ func Unrecorded(cause error) *refusal.Error {
 func Unsaved(ctx context.Context, cause error) error {
 	refused := refusal.New(refusal.StoreUnavailable,
 		"The call could not be saved and was not executed. Retry later; changing the call will not help.")
+	return refusal.AsCanceled(ctx, refusal.Execute, refused.WithCause(cause))
+}
+
+// UnsavedAgain refuses a request that the store did not take, and that an earlier one may have been the same as: by its
+// key, or its answers.
+func UnsavedAgain(ctx context.Context, same string, cause error) error {
+	refused := refusal.New(refusal.StoreUnavailable, fmt.Sprintf("The call could not be saved, so this request executed nothing; "+
+		"whether an earlier one with the same %[1]s did is not known. Send it again later with the same %[1]s.", same))
 	return refusal.AsCanceled(ctx, refusal.Execute, refused.WithCause(cause))
 }
 

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/internal/refuse"
+	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
 
@@ -205,6 +207,10 @@ func TestBlame(t *testing.T) {
 		if got := healthOfError(c.ctx, c.err); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
+	}
+	sent := ConnectionFailure(stopped, tool.Call{Tool: "sample", Effect: "read"}, "its server", context.Canceled, true).Refusal()
+	if sent.Code != refusal.ToolUnavailable || !strings.Contains(sent.Message, "no whole answer") {
+		t.Errorf("stopped once it was sent: %v", sent)
 	}
 	for status, want := range map[int]health{101: healthOK, 204: healthOK, 301: healthOK, 400: healthOK, 404: healthOK, 408: healthOK, 429: healthOK, 499: healthOK, 500: healthFailed, 501: healthFailed, 502: healthFailed, 503: healthFailed, 504: healthFailed, 599: healthFailed} {
 		if got := healthOfStatus(status); got != want {

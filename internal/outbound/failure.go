@@ -68,7 +68,7 @@ func connectionRefusal(ctx context.Context, call tool.Call, at string, err error
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return &Failure{refusal: refuse.TimedOut("%s at %s did not answer within %s", call.Tool, at, duration.Spell(call.Run.Timeout))}
 	case ctx.Err() != nil:
-		return &Failure{refusal: refuse.Unavailable("%s: the call was stopped before there was an answer", call.Tool)}
+		return &Failure{refusal: refuse.BrokenOff("%s: the call was stopped before there was an answer", call.Tool)}
 	default:
 		return &Failure{refusal: refuse.BrokenOff("%s at %s was sent the call: %s", call.Tool, at, DescribeError(err)), retry: true}
 	}

@@ -78,13 +78,17 @@ func (a *attempts) try() error {
 }
 
 // retry repeats try after its first failure, until there is a result, or no other attempt
-// could give one or may be made.
+// could give one or may be made. Of a call that was stopped meanwhile the last failure stands: it may have acted.
 func (a *attempts) retry(ctx context.Context, failure error) {
 	deadline, _ := ctx.Deadline()
 	// The result of Retry is not needed: the last attempt has it.
 	_, _ = backoff.Retry(ctx, func() (struct{}, error) {
 		err := failure
-		if failure = nil; err == nil {
+		switch failure = nil; {
+		case err != nil:
+		case a.call.IsStopped():
+			err = backoff.Permanent(a.last)
+		default:
 			err = a.try()
 		}
 		return struct{}{}, err

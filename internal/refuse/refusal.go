@@ -136,7 +136,8 @@ func Status(call tool.Call, code int, after time.Duration) *refusal.Error {
 		if !Retryable(call.Effect) {
 			return OutcomeUnknown("%w", cause)
 		}
-		refused = Unavailable("%w", cause)
+		refused = refusal.New(refusal.ToolUnavailable, fmt.Sprintf(
+			"The tool's server is not available (HTTP status %d); continue without it or try again later.", code)).WithCause(cause)
 	case code == http.StatusRequestTimeout:
 		// A proxy says so, too, after it has passed the call on.
 		if after = cmp.Or(after, busyPause); !Retryable(call.Effect) {

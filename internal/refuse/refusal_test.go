@@ -61,8 +61,8 @@ func TestStatus(t *testing.T) {
 		{431, "check the arguments", refusal.ToolFailed, refusal.ToolFailed, 0, 0, 0},
 		{451, "legal reasons", refusal.ToolFailed, refusal.ToolFailed, 0, 7000, 7000},
 		{500, "failed with HTTP status 500", refusal.ToolFailed, refusal.ToolFailed, 0, 7000, 0},
-		{502, "could not be reached", refusal.ToolUnavailable, refusal.OutcomeUnknown, 0, 7000, 0},
-		{503, "could not be reached", refusal.ToolUnavailable, refusal.OutcomeUnknown, 0, 7000, 0},
+		{502, "server is not available (HTTP status 502)", refusal.ToolUnavailable, refusal.OutcomeUnknown, 0, 7000, 0},
+		{503, "server is not available (HTTP status 503)", refusal.ToolUnavailable, refusal.OutcomeUnknown, 0, 7000, 0},
 		{529, "failed with HTTP status 529", refusal.ToolFailed, refusal.ToolFailed, 0, 7000, 0},
 	} {
 		read := tool.Call{Tool: "sample", Effect: "read"}

@@ -164,6 +164,12 @@ func (a *Approval) Pending(rules Rules, people People, now time.Time) bool {
 	return state == Waiting || state == Approved
 }
 
+// WasApproved reports whether enough people said yes, by the rules and the people of now, when the time of the approval
+// ended.
+func (a *Approval) WasApproved(rules Rules, people People) bool {
+	return !a.approvedUntil(rules, people, a.Rules, a.Closes().Add(-time.Nanosecond)).IsZero()
+}
+
 // approvedUntil returns until when the approval can be used for rules that it asks for; the
 // zero time if too few people say yes.
 func (a *Approval) approvedUntil(rules Rules, people People, asks []string, now time.Time) time.Time {

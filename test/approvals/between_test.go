@@ -111,6 +111,22 @@ func TestEndedBeforeTheDispatch(t *testing.T) {
 	}
 }
 
+// TestTheLogSaysUntilWhen: the record of a late yes says until when it can be used, as the approval does.
+func TestTheLogSaysUntilWhen(t *testing.T) {
+	o := newOffice(t, asking)
+	id := o.bring(t, faces()[0], call{Arguments: `{"amount":7}`}).id
+	o.later.Store(int64(29 * time.Minute))
+	o.vote(t, id, vote{By: "ada", Yes: true})
+	a, err := o.Executor.Desk().Get(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	yes := o.Journal.Find(id, func(r audit.Record) bool { return r.Code == audit.Yes })
+	if len(yes) != 1 || yes[0].Until.Sub(a.Closes()).Abs() > time.Minute || !yes[0].Until.After(a.Until) {
+		t.Errorf("%+v; expected until %s", yes, a.Closes())
+	}
+}
+
 // TestKeyIsGone: who brings an approved call needs a credential that is valid then, and a yes counts
 // while its voter is one.
 func TestKeyIsGone(t *testing.T) {
@@ -162,6 +178,9 @@ func TestNobodyCanDecideIt(t *testing.T) {
 						t.Error(err)
 					}
 					return desk.Waiting()
+				}
+				if a, err = desk.Get(t.Context(), id); err != nil || !strings.HasPrefix(desk.RefuseEnded(&a, desk.State(&a)).Message, "Nobody has said within") {
+					t.Errorf("%v: %v", desk.RefuseEnded(&a, desk.State(&a)), err)
 				}
 				if n := waiting(); n != 0 {
 					t.Errorf("%d wait, and nobody can decide any", n)

@@ -3,12 +3,15 @@ package admin
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/stops"
 	"github.com/callgate/callgate/internal/duration"
+	"github.com/callgate/callgate/internal/similar"
 	"github.com/callgate/callgate/store"
 	"github.com/callgate/callgate/store/approval"
 )
@@ -19,6 +22,8 @@ type Stops struct {
 	Kernel *gateway.Kernel
 	// Running passes the calls that were dispatched and have no outcome to do.
 	Running func(ctx context.Context, do func(*store.Call) (more bool)) error
+	// BringsTools reports whether requests may bring tools that are not registered; nil: none may.
+	BringsTools func() bool
 }
 
 // StopBody is what is to be stopped: all calls that agree with each member that is there.
@@ -46,6 +51,9 @@ type StopAnswer struct {
 	// InFlight are calls that the stop covers and does not end, since they had been dispatched: at most 500.
 	InFlight []RunningCall `json:"in_flight"`
 	Problems []string      `json:"problems"` // what else an operator must know
+	// Unknown are the members of the stop whose names the gateway's configuration does not have: it is made, and
+	// matches nothing now.
+	Unknown []string `json:"unknown,omitempty"`
 }
 
 // StopList are the stops that have not ended, the oldest first.
@@ -109,7 +117,7 @@ func (s *Stops) stop(r *Request) (any, error) {
 		return nil, err
 	}
 	answer := s.answer(&act)
-	answer.Problems = append(answer.Problems, s.unknownNames(&stop)...)
+	s.addUnknown(&answer)
 	if answer.InFlight, err = s.inFlight(r.Context(), &act.Stop); err != nil {
 		answer.Problems = append(answer.Problems, "What runs still cannot be read now: see GET /v1/calls.")
 	}
@@ -132,30 +140,35 @@ func (s *Stops) answer(a *stops.Act) StopAnswer {
 	}
 }
 
-// unknownNames says which names of a stop the configuration in force does not have: they may be mistyped.
-func (s *Stops) unknownNames(stop *store.Stop) (unknown []string) {
-	c := s.Kernel.Config()
-	say := func(kind, name string, known bool) {
+// addUnknown says which names of a stop the configuration in force does not have: they may be mistyped.
+func (s *Stops) addUnknown(answer *StopAnswer) {
+	c, stop := s.Kernel.Config(), &answer.Stop
+	say := func(kind, name string, known bool, hint string) {
 		if name != "" && !known {
-			unknown = append(unknown, fmt.Sprintf("The configuration of this gateway has no %s %s: nothing may be stopped by it.", kind,
-				name))
+			answer.Unknown = append(answer.Unknown, kind)
+			answer.Problems = append(answer.Problems, fmt.Sprintf("This gateway has no %s %s%s: the stop is recorded, and matches nothing now.",
+				kind, name, hint))
 		}
 	}
 	if c.Identity != nil && c.People != nil { // else principals have no names
 		at := approval.Vote{By: stop.Principal, Until: time.Now()} // as of one who brings a token
-		say("principal", stop.Principal, c.People(at).Principal == stop.Principal)
+		say("principal", stop.Principal, c.People(at).Principal == stop.Principal, "")
 	}
-	say("agent", stop.Agent, c.Agents[stop.Agent])
+	say("agent", stop.Agent, c.Agents[stop.Agent], similar.DidYouMean(stop.Agent, slices.Sorted(maps.Keys(c.Agents))))
 	workspace, known := c.Workspaces[stop.Workspace]
-	say("workspace", stop.Workspace, known)
+	say("workspace", stop.Workspace, known, similar.DidYouMean(stop.Workspace, slices.Sorted(maps.Keys(c.Workspaces))))
 	_, known = workspace.Projects[stop.Project]
-	say("project", stop.Project, known)
-	known = false
+	say("project", stop.Project, known, similar.DidYouMean(stop.Project, slices.Sorted(maps.Keys(workspace.Projects))))
+	known = s.BringsTools != nil && s.BringsTools()
 	for _, entry := range c.Tools.Entries() {
 		known = known || (&store.Stop{Tool: stop.Tool}).Covers(&store.StopTarget{Tool: entry.Name()})
 	}
-	say("tool", stop.Tool, known)
-	return unknown
+	hint := ""
+	// Not by typing errors alone: clients show names in smaller alphabets.
+	for _, near := range c.Tools.Suggest(stop.Tool, func(string) bool { return true }, 1) {
+		hint = fmt.Sprintf(" (did you mean %q?)", near)
+	}
+	say("tool", stop.Tool, known, hint)
 }
 
 // inFlight lists the calls that were dispatched and have no outcome, and that a stop covers.

@@ -3,6 +3,7 @@ package console_test
 import (
 	"cmp"
 	"context"
+	"html"
 	"net/http"
 	"net/url"
 	"strings"
@@ -27,6 +28,14 @@ func TestAgentPage(t *testing.T) {
 	}
 	if answer, body := f.do(t, f.Client(), sent{method: "POST", path: "/console/stops", form: url.Values{"agent": {"Intern"}, "reason": {"too eager"}}}); answer.StatusCode != http.StatusOK {
 		t.Fatal(body)
+	}
+	for field, c := range map[string][2]string{
+		"tool": {"web_search", `no tool web_search (did you mean "web.search"?): the stop is recorded, and matches nothing now.`}, "agent": {"analist", `(did you mean "Analyst"?)`},
+	} {
+		answer, body := f.do(t, f.Client(), sent{method: "POST", path: "/console/stops", form: url.Values{field: {c[0]}, "reason": {"r"}}})
+		if answer.StatusCode != http.StatusOK || !strings.Contains(html.UnescapeString(body), c[1]) || strings.Contains(body, "<h2>Stopped</h2>") {
+			t.Errorf("a stop of %s: %s", c[0], body)
+		}
 	}
 	for agent, c := range map[string]struct {
 		status    int

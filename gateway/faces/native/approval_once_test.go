@@ -217,15 +217,15 @@ func TestEndedBeforeTheDispatch(t *testing.T) {
 		"revoked": {func(o office, id string) error {
 			_, err := o.Executor.Desk().End(ctx, id, approval.EndRevoked, "ops", "a mistake")
 			return err
-		}, "approval_denied", `"a mistake"`},
+		}, "approval_denied", `withdrawn this call's approval: "a mistake". Nothing was executed. Say so; people are asked again`},
 		"called off": {func(o office, id string) error {
 			_, err := o.Executor.Desk().End(ctx, id, approval.EndWithdrawn, "", "")
 			return err
-		}, "approval_required", "called off"},
+		}, "approval_required", "The call was called off. Nothing"},
 		"expired": {func(o office, _ string) error {
 			o.later.Store(int64(time.Hour))
 			return nil
-		}, "approval_expired", "Nobody has said"},
+		}, "approval_expired", "was approved, and was not sent again in time"},
 	} {
 		for _, mode := range []gateway.Mode{gateway.ModeCall, gateway.ModeEnforce} {
 			t.Run(name+" "+string(mode), func(t *testing.T) {

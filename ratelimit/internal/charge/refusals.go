@@ -15,14 +15,14 @@ const slotRetryMS = 1000
 // tools and projects are spent by others too. The cause tells the operator.
 
 func rateLimited(ms int64, by *Charge) error {
-	e := refusal.New(refusal.RateLimited, fmt.Sprintf("Too many calls for the moment: wait %d ms, then send the same call again.", ms))
+	e := refusal.New(refusal.RateLimited, fmt.Sprintf("%s: wait %d ms, then send the same call again.", by.tooMany("calls"), ms))
 	e.RetryAfterMS, e.Cause = ms, by.cause()
 	return e
 }
 
 func callerRateLimited(ms int64, by *Charge) error {
 	e := refusal.New(refusal.CallerRateLimited,
-		fmt.Sprintf("Too many requests for the moment: wait %d ms, then send the same request again.", ms))
+		fmt.Sprintf("%s: wait %d ms, then send the same request again.", by.tooMany("requests"), ms))
 	e.RetryAfterMS, e.Cause = ms, by.cause()
 	return e
 }
@@ -59,10 +59,11 @@ func (v Verdict) CallerError() error {
 	return Unavailable(errDisagree)
 }
 
-// Unavailable is the refusal of a call that could not be judged; the cause is for the operator.
+// Unavailable is the refusal of a request that could not be judged; the cause is for the operator. The request may
+// be one that asks about a call which has acted.
 func Unavailable(cause error) error {
 	return refusal.New(refusal.LimiterUnavailable,
-		"The call limits cannot be judged at the moment, so the call was not executed.").WithCause(cause)
+		"The limits cannot be checked now, so this request was refused. Retry later.").WithCause(cause)
 }
 
 // cause names the budget that is spent, or has no room, by its key.
@@ -72,6 +73,14 @@ func (a *Charge) cause() error {
 		of.why = "has no room for another name, since every bucket is in use"
 	}
 	return of
+}
+
+// tooMany says why there was no token. One request is too many for a share, which begins empty.
+func (a *Charge) tooMany(what string) string {
+	if a.Undivided != (Budget{}) {
+		return "The shared limits are away, and this gateway's share of them, which begins empty, has no room for more " + what + " now"
+	}
+	return "Too many " + what + " for the moment"
 }
 
 // spent is the cause of a refusal by a limit.

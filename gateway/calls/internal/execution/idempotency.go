@@ -68,7 +68,7 @@ func (c *Call) priorByID(ctx context.Context, key string) (*stored.Call, error) 
 	case errors.Is(err, store.ErrNotFound):
 		return nil, nil
 	case err != nil:
-		return nil, refuse.Unsaved(ctx, err)
+		return nil, refuse.UnsavedAgain(ctx, "key", err)
 	}
 	return prior, nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/gateway/calls/internal/stored"
+	"github.com/callgate/callgate/gateway/elicit"
 	"github.com/callgate/callgate/gateway/refuse"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store"
@@ -74,6 +75,10 @@ func (c *Call) open(ctx context.Context, call store.Call) (prior *stored.Call, e
 	switch {
 	case errors.Is(err, store.ErrFull):
 		return nil, refusal.At(refusal.Execute, refusal.Overloaded, "Too many calls are kept that have not ended, so this one was not executed. Wait until some of them have, then send it again.").WithCause(err)
+	case err != nil && elicit.IsAnswerKey(call.Key):
+		return nil, refuse.UnsavedAgain(ctx, "answers", err)
+	case err != nil && call.Key != "":
+		return nil, refuse.UnsavedAgain(ctx, "key", err)
 	case err != nil:
 		return nil, refuse.Unsaved(ctx, err)
 	}

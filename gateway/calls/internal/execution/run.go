@@ -98,7 +98,7 @@ func (c *Call) runTool(ctx context.Context, a gateway.Approved) (tool.Result, er
 		defer notifier.Stop()
 	}
 	output, err := c.run(ctx, a, notifier)
-	if !a.AnswerInAdvance(output.InputRequired) {
+	if c.Stopped() != nil || !a.AnswerInAdvance(output.InputRequired) {
 		return output, err
 	}
 	tried := max(output.Attempts, 1)
