@@ -2,10 +2,13 @@ package rawjson
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -117,10 +120,50 @@ func Deeper(data []byte, maxDepth int) bool {
 	return false
 }
 
-// Alike reports whether two texts are JSON of the same value: white space, the order of members, and how strings are written
-// aside. Numbers must be written alike: as binary ones, long ones would be the same.
+// Alike reports whether two texts are JSON of the same value: white space, the order of members, and how strings and numbers
+// are written aside.
 func Alike(a, b []byte) bool {
 	x, y := jsontext.Value(bytes.Clone(a)), jsontext.Value(bytes.Clone(b))
-	ints, floats := jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)
-	return x.Canonicalize(ints, floats) == nil && y.Canonicalize(ints, floats) == nil && bytes.Equal(x, y)
+	asWritten := []jsontext.Options{jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)} // as binary ones, long ones would be the same
+	return x.Canonicalize(asWritten...) == nil && y.Canonicalize(asWritten...) == nil && bytes.Equal(exactNumbers(x), exactNumbers(y))
+}
+
+// exactNumbers writes each number of a document, which is JSON, in the one form of its decimal value.
+func exactNumbers(document []byte) []byte {
+	out := make([]byte, 0, len(document))
+	for i := 0; i < len(document); {
+		end := i + 1
+		switch c := document[i]; {
+		case c == '"':
+			end = parser.StringEnd(document, i)
+		case c == '-' || '0' <= c && c <= '9':
+			for end < len(document) && bytes.IndexByte([]byte("+-.eE0123456789"), document[end]) >= 0 {
+				end++
+			}
+			out, i = append(out, exactNumber(string(document[i:end]))...), end
+			continue
+		}
+		out, i = append(out, document[i:end]...), end
+	}
+	return out
+}
+
+func exactNumber(number string) string {
+	unsigned, negative := strings.CutPrefix(strings.ToLower(number), "-")
+	mantissa, power, _ := strings.Cut(unsigned, "e")
+	exponent, err := strconv.Atoi(cmp.Or(power, "0"))
+	if err != nil {
+		return number
+	}
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	digits := strings.TrimLeft(whole+fraction, "0")
+	short := strings.TrimRight(digits, "0")
+	if short == "" {
+		return "0"
+	}
+	exponent += len(digits) - len(short) - len(fraction)
+	if negative {
+		short = "-" + short
+	}
+	return short + "e" + strconv.Itoa(exponent)
 }

@@ -53,9 +53,17 @@ type block struct {
 
 // readBlock reads a content block, whole or as it begins.
 func readBlock(raw part, o *options, whole bool) (*block, error) {
+	b, err := parseBlock(raw, o, "")
+	if err != nil {
+		return nil, err
+	}
+	return b, b.settle(raw, whole)
+}
+
+// parseBlock reads what a content block states. kind is its type where it states none.
+func parseBlock(raw part, o *options, kind string) (*block, error) {
 	var (
 		b         = &block{}
-		kind      string
 		texts     [2][]byte // text and thinking
 		citations []byte
 		fold      string
@@ -124,7 +132,7 @@ func readBlock(raw part, o *options, whole bool) (*block, error) {
 	}
 	b.Text, b.signature = slices.Clip(b.Text), slices.Clip(b.signature) // they grow, and are parts of the document
 	b.start, b.signed, b.Sealed = len(b.Text), len(b.signature) > 0, len(b.signature) > 0
-	return b, b.settle(raw, whole)
+	return b, nil
 }
 
 // calls reports whether a block is a call, of the client or at the provider.

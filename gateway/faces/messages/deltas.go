@@ -301,7 +301,10 @@ func (r *reader) addDelta(b *block, d *delta) error {
 		b.input = append(b.input, d.value...)
 		return nil // which is shown whole, see endBlock: what came before a call and what came behind it are one input
 	case signatureDelta:
-		if b.signed {
+		switch {
+		case len(d.value) == 0:
+			return nil
+		case b.signed:
 			return errors.New("two signatures of one block")
 		}
 		b.signature, b.signed, b.resigned = append(b.signature, d.value...), true, true
@@ -336,7 +339,7 @@ func (r *reader) blockStop(e *event) error {
 	if turns.IsNothing(e.block.checked) {
 		return r.endBlock(b)
 	}
-	again, err := readBlock(e.block, &r.options, false)
+	again, err := parseBlock(e.block, &r.options, b.Type)
 	if err != nil {
 		return err
 	}
@@ -344,7 +347,7 @@ func (r *reader) blockStop(e *event) error {
 	if err := r.endBlock(b); err != nil {
 		return err
 	}
-	if !b.isRestated(again, e.block) {
+	if !b.isRestated(again) {
 		return errRestated
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/callgate/callgate/gateway/server"
+	"github.com/callgate/callgate/upstream"
 )
 
 // forms are the ways in which a reply comes and goes.
@@ -52,6 +53,32 @@ func TestAM35Enforce(t *testing.T) {
 			t.Errorf("the records are %s", record)
 		}
 	})
+}
+
+// TestCallsThatAreOver: calls of a model that declined, and calls that more than calls follow, are not handed over, unless the
+// reason says that they are complete.
+func TestCallsThatAreOver(t *testing.T) {
+	const handOver = `{"type":"fallback","from":{"model":"a"},"to":{"model":"b"}}`
+	call, again := toolUse("toolu_1", "web_search", `{"query":"go"}`), toolUse("toolu_2", "web_search", `{"query":"go"}`)
+	for name, c := range map[string]struct {
+		reason string
+		blocks []string
+		passes bool
+	}{
+		"the last of a reply that ends its turn": {"end_turn", []string{textOf("I look."), call, again}, true},
+		"text behind it":                         {"end_turn", []string{call, textOf("Done.")}, false},
+		"text behind it, and the reason":         {"tool_use", []string{call, textOf("Done.")}, true},
+		"of the model before":                    {"tool_use", []string{call, handOver, again}, false},
+		"of the model that went on":              {"tool_use", []string{textOf("No."), handOver, again}, true},
+	} {
+		each(t, func(t *testing.T, in func(...string) script, ask func(...string) string) {
+			h := open(t, in(message(c.reason, c.blocks...)), plan{rules: func(r *upstream.Rules) { noRepairs(r); r.Messages.Fallbacks = true }})
+			w := h.create(ask(tools("web_search")))
+			if got := reads(t, w); (len(got.calls()) > 0) != c.passes || !c.passes && got.Error.Details.Code != "truncated_output" {
+				t.Errorf("%s: found %d %s", name, w.Code, w.Body)
+			}
+		})
+	}
 }
 
 // TestText: text is passed on, with the reason that the model gave.

@@ -87,6 +87,9 @@ func (r *reader) End() error {
 	default:
 		a.End, a.Partial, doubt = turns.Paused, a.Reason == "pause_turn" || a.Reason == "compaction", a.Reason
 	}
+	if doubt == "" && r.isHandedOver() {
+		doubt = a.Reason + " after another model went on"
+	}
 	if doubt != "" { // AM-35, AM-37; calls of a reply that was cut off are refused as such
 		a.RefuseCalls = refusal.New(refusal.TruncatedOutput, "The answer ended with the stop_reason "+doubt+
 			", which does not say that its calls are complete; none of them was executed. Send the whole call again.")
@@ -105,8 +108,31 @@ func (r *reader) doubtOfCalls() string {
 		return reasonDone + " within a content block"
 	case slices.ContainsFunc(r.blocks, func(b *block) bool { return b.Kind == turns.Call && b.isProgrammatic() }):
 		return reasonDone + " after a call of a program at the provider"
+	case r.goesOn():
+		return reasonDone + " after more than calls"
 	}
 	return ""
+}
+
+// goesOn reports whether anything stands behind a call but calls: its result may be in it.
+func (r *reader) goesOn() bool {
+	called := false
+	for _, b := range r.blocks {
+		if called && b.Kind != turns.Call {
+			return true
+		}
+		called = called || b.Kind == turns.Call
+	}
+	return false
+}
+
+// isHandedOver reports whether another model went on behind a call (AM-22), which is one of the model that declined.
+func (r *reader) isHandedOver() bool {
+	last := len(r.blocks) - 1
+	for last >= 0 && r.blocks[last].Type != typeFallback {
+		last--
+	}
+	return slices.ContainsFunc(r.blocks[:last+1], func(b *block) bool { return b.Kind == turns.Call })
 }
 
 // The stop_reasons of a reply whose calls are complete, and of one that is.
@@ -125,7 +151,7 @@ func (r *reader) Whole(body []byte) error {
 		return err
 	}
 	if r.answer.Reason == "" && !r.isText() {
-		return saysWhy(message.checked, "calls in a message without a stop_reason")
+		return saysWhy(message.checked, "a message without a stop_reason")
 	}
 	r.answer.Reason, r.stopped = cmp.Or(r.answer.Reason, reasonDone), true
 	return r.End()
@@ -318,8 +344,10 @@ func (r *reader) take(e *event, data []byte) error {
 // else stands in the document, which nobody judges.
 func stated(kind string, data []byte) error {
 	all, _ := rawjson.Members(data)
-	of := slices.DeleteFunc(slices.Clone(all), func(m rawjson.Member) bool { return m.Name != "type" && m.Name != "error" && m.Name != "request_id" })
-	if len(of) < len(all) {
+	of := slices.DeleteFunc(slices.Clone(all), func(m rawjson.Member) bool {
+		return m.Name != "type" && m.Name != "error" && (m.Name != "request_id" || !rawjson.IsString(m.Value))
+	})
+	if kind := of.Get("type"); len(of) < len(all) || kind != nil && string(kind) != `"error"` {
 		data = of.With(rawjson.Field("type", []byte(`"error"`))).Bytes()
 	}
 	return &turns.ProviderError{Failure: upstream.Failure{Type: kind}, Body: bytes.Clone(data), Status: statusOf(kind)}
@@ -400,8 +428,10 @@ func (r *reader) readEvent(name, data []byte) (*event, error) {
 	switch {
 	case err != nil:
 	case e.kind != "content_block_start" && e.kind != "content_block_stop" && !turns.IsNothing(e.block.checked),
-		slices.Contains(withoutDelta, e.kind) && !turns.IsNothing(e.delta):
+		slices.Contains(withoutDelta, e.kind) && !turns.IsNothing(e.delta, "type", "stop_reason", "stop_sequence"):
 		err = errStray
+	case e.kind == "message_stop" && isObject(e.delta):
+		e.reason, err = readOptionalWord("a stop_reason", rawjson.MemberOf(e.delta, "stop_reason"))
 	case e.kind != "message_start" && isObject(e.message.checked):
 		err = e.message.members(func(name string, value part) error {
 			switch name {
@@ -409,13 +439,17 @@ func (r *reader) readEvent(name, data []byte) (*event, error) {
 				e.again = append(e.again, value)
 			case "stop_reason":
 				e.reason, err = readOptionalWord("a stop_reason", value.checked)
+			case "error":
+				if !turns.IsNothing(value.checked) {
+					return stated(typeOf(value.checked), e.message.checked)
+				}
 			}
 			return err
 		})
 	}
 	switch {
 	case err != nil:
-	case e.kind == "" && e.failed: // in the form of another API
+	case e.failed: // in the form of another API, or within an event
 		e.kind = "error"
 		return e, nil
 	case e.kind == "" && string(name) == "ping":
@@ -486,6 +520,8 @@ func (r *reader) messageDelta(e *event) error {
 			switch name := string(name); {
 			case name == "stop_reason":
 				return r.stopReason(value)
+			case name == "error" && !turns.IsNothing(value):
+				return stated(typeOf(value), e.delta)
 			case name == "content" && !turns.IsNothing(value):
 				e.again = append(e.again, part{value, value})
 			case (name == "content_block" || turns.NamesCalls([]byte(name)) || turns.NamesArguments([]byte(name))) && !turns.IsNothing(value):
@@ -546,7 +582,7 @@ func (r *reader) messageStop() error {
 	case r.open > 0:
 		return errors.New("a message_stop within a content block")
 	case !r.reasoned && !r.isText():
-		return errors.New("calls and a message_stop without a stop_reason")
+		return errors.New("a message_stop without a stop_reason")
 	}
 	r.answer.Reason, r.reasoned, r.stopped = cmp.Or(r.answer.Reason, reasonDone), true, true
 	return nil

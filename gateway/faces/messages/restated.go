@@ -6,7 +6,6 @@ import (
 	"errors"
 
 	"github.com/callgate/callgate/gateway/turns"
-	"github.com/callgate/callgate/internal/rawjson"
 )
 
 // errRestated is the error of what an event states again in other words. Some servers repeat a block where it stops, and all
@@ -15,7 +14,7 @@ var errRestated = errors.New("content that is stated again, and differs")
 
 // isRestated reports whether a block says what this one says, or less. Thoughts are not compared, nor is what the provider
 // has executed but for its calls.
-func (b *block) isRestated(again *block, raw part) bool {
+func (b *block) isRestated(again *block) bool {
 	switch {
 	case again.Type != b.Type:
 		return false
@@ -24,8 +23,7 @@ func (b *block) isRestated(again *block, raw part) bool {
 	case !b.calls():
 		return true
 	}
-	id, _ := rawjson.String(rawjson.MemberOf(raw.checked, "id")) // that of again may be made up
-	return again.Call.Name == b.Call.Name && cmp.Or(id, b.Call.ID) == b.Call.ID && cmp.Or(again.Call.Group, b.Call.Group) == b.Call.Group &&
+	return cmp.Or(again.Call.Name, b.Call.Name) == b.Call.Name && cmp.Or(again.Call.ID, b.Call.ID) == b.Call.ID && cmp.Or(again.Call.Group, b.Call.Group) == b.Call.Group &&
 		(again.caller == "" || again.caller == cmp.Or(b.caller, callerDirect)) &&
 		(turns.SaysNothing(again.Call.Arguments) || turns.SameArguments(again.Call.Arguments, b.Call.Arguments))
 }
@@ -37,7 +35,7 @@ func (r *reader) checkRestated(content part) error {
 	}
 	left, stated := r.blocks, false
 	err := content.elements(func(raw part) error {
-		again, err := readBlock(raw, &r.options, false)
+		again, err := parseBlock(raw, &r.options, "")
 		switch stated = true; {
 		case err != nil || !again.decides():
 			return err
@@ -47,7 +45,7 @@ func (r *reader) checkRestated(content part) error {
 		for len(left) > 0 && !left[0].decides() {
 			left = left[1:]
 		}
-		if len(left) == 0 || !left[0].isRestated(again, raw) {
+		if len(left) == 0 || !left[0].isRestated(again) {
 			return errRestated
 		}
 		left = left[1:]

@@ -46,7 +46,7 @@ var rows = byType(
 	&row{Row: turns.Row{Type: "mcp_tool_result", Kind: turns.Hosted, Allowed: anyServer}},
 	&row{Row: turns.Row{Type: "mcp_tool_listing", Kind: turns.Hosted, Allowed: anyServer}},
 	&row{Row: turns.Row{Type: "compaction", Kind: turns.Summary}, written: []string{"type", "content", "encrypted_content"}},
-	&row{Row: turns.Row{Type: "fallback", Kind: turns.Hosted, Allowed: fallback}, written: []string{"type", "from", "to"}},
+	&row{Row: turns.Row{Type: typeFallback, Kind: turns.Hosted, Allowed: fallback}, written: []string{"type", "from", "to"}},
 )
 
 func byType(all ...*row) map[string]*row {
@@ -98,6 +98,9 @@ func anyServer(rules *upstream.Rules, p *turns.Part) (found, key string) {
 	}
 	return parser.Quote(p.Type), "messages: {mcp_servers: [NAME]}"
 }
+
+// typeFallback is the type of the block with which another model goes on.
+const typeFallback = "fallback"
 
 // fallback lets another model go on (AM-22).
 func fallback(rules *upstream.Rules, p *turns.Part) (found, key string) {

@@ -121,6 +121,9 @@ func (e *wireEvent) split() error {
 			if isDisguised(name) {
 				return errors.New("a member whose name is that of another but for the case of letters")
 			}
+			if turns.NamesCalls(name) && !turns.IsNothing(value) {
+				return errStray
+			}
 			e.elsewhere.Note(name, value)
 		}
 		if varies != maxValues {

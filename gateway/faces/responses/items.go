@@ -133,10 +133,15 @@ func readFields(raw []byte) (fields, error) {
 			if isDisguised(name) {
 				return errors.New("a member whose name is that of another but for the case of letters")
 			}
+			if turns.NamesCalls(name) && !turns.IsNothing(value) {
+				return errStray
+			}
 		}
 		return nil
 	})
 }
+
+var errStray = errors.New("calls in a member that is not read")
 
 // readItem reads an item. A streamed one may lack what its later events bring; done means
 // that nothing of it may be missing.
@@ -234,6 +239,10 @@ func readPart(raw []byte, index int) (*textPart, error) {
 			refused = value
 		case "annotations":
 			annotations = value
+		default:
+			if turns.NamesCalls(name) && !turns.IsNothing(value) {
+				return errStray
+			}
 		}
 		return nil
 	}); err != nil {

@@ -115,7 +115,7 @@ func (r *reader) End() error {
 				it.call.id = "call_" + rand.Text()
 			}
 			switch c := &it.call; {
-			case len(c.payload) == 0:
+			case len(c.payload) == 0 && !it.closed:
 				c.payload = c.first
 			case !bytes.HasPrefix(c.payload, c.first):
 				return errDifferentArguments
@@ -314,7 +314,7 @@ func (r *reader) dispatch() error {
 	switch {
 	case err != nil:
 		return err
-	case it == nil && len(r.items) > 0 && 0 <= e.output && e.output < r.items[len(r.items)-1].index && e.statesNoText():
+	case it == nil && len(r.items) > 0 && 0 <= e.output && e.output < r.items[len(r.items)-1].index && r.statesNoText():
 		return nil // one server ends an empty message before its calls that it did not begin
 	case it == nil && ends: // some servers send items whole
 		if err := r.addItem(); err != nil {
@@ -587,14 +587,17 @@ func (r *reader) finish() error {
 	case r.answer.Reason != wanted && slices.Contains([]string{"completed", "incomplete", "in_progress", "queued"}, r.answer.Reason):
 		return errors.New("a status that is not that of the event")
 	}
-	streamed, at, listed := len(r.items), 0, false
+	streamed, at, listed, passed := len(r.items), 0, false, false
 	if err := r.readOutput(output, func(it *item) error {
 		listed = true
+		if passed && it.Kind == turns.Text {
+			return errors.New("a message that does not end, and another one in the terminal event")
+		}
 		if at < streamed && it.Kind == turns.Text && it.isBlank() && r.items[at].Kind != turns.Text {
 			return nil // which was not streamed
 		}
 		for at < streamed && r.items[at].Kind == turns.Text && !r.items[at].done && it.Kind != turns.Text {
-			r.items[at].done = true // one server neither ends nor lists a message before a call
+			r.items[at].done, passed = true, true // one server neither ends nor lists a message before a call
 			at++
 		}
 		if at++; at <= streamed {
@@ -620,7 +623,7 @@ func (r *reader) finish() error {
 
 // isBlank reports whether a message says nothing.
 func (it *item) isBlank() bool {
-	return !slices.ContainsFunc(it.parts, func(p *textPart) bool { return len(p.Text) > 0 })
+	return !slices.ContainsFunc(it.parts, func(p *textPart) bool { return len(p.Text) > 0 || p.refuses() })
 }
 
 // AddsNothing reports whether an event behind the terminal one repeats its response, or only keeps

@@ -187,10 +187,19 @@ var hostile = map[string]func() []string{
 	"a call by a program":                     replaced(11, `"name":"read"`, `"name":"read","caller":{"type":"program","caller_id":"p"}`),
 	"a call by nobody":                        replaced(11, `"name":"read"`, `"name":"read","caller":{}`),
 	// Places of a call.
-	"arguments that differ in .done":        replaced(14, `{\"a\":1}`, `{\"a\":2}`),
-	"arguments that differ in the item":     replaced(15, `{\"a\":1}`, `{\"a\":2}`),
-	"arguments that are longer in the item": replaced(15, `{\"a\":1}`, `{\"a\":1} `),
-	"other arguments before the deltas":     replaced(11, `"arguments":""`, `"arguments":"{\"b\""`),
+	"arguments that differ in .done":    replaced(14, `{\"a\":1}`, `{\"a\":2}`),
+	"arguments that differ in the item": replaced(15, `{\"a\":1}`, `{\"a\":2}`),
+	"other arguments in the item":       replaced(15, `{\"a\":1}`, `{\"a\":10}`),
+	"none behind those in the first place": func() []string {
+		e := replaced(11, `"arguments":""`, `"arguments":"{\"a\":1}"`)()
+		e[15], e[29] = strings.Replace(e[15], `{\"a\":1}`, ``, 1), strings.Replace(e[29], `{\"a\":1}`, ``, 1)
+		return slices.Delete(e, 12, 15)
+	},
+	"calls in a message":                replaced(10, `"type":"message"`, `"type":"message","tool_calls":[{"name":"read"}]`),
+	"calls in an event":                 replaced(6, `"delta"`, `"tool_calls":[{"name":"read"}],"delta"`),
+	"calls in the reply":                replaced(29, `"object":"response"`, `"object":"response","tool_calls":[{"name":"read"}]`),
+	"calls in a part":                   replaced(9, `"text":"I look."`, `"text":"I look.","function_call":{"name":"read"}`),
+	"other arguments before the deltas": replaced(11, `"arguments":""`, `"arguments":"{\"b\""`),
 	"arguments that the deltas go on from": func() []string {
 		return slices.Delete(replaced(11, `"arguments":""`, `"arguments":"{\"a\""`)(), 12, 13)
 	},

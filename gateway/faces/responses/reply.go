@@ -45,6 +45,9 @@ func (r *reader) readResponse(raw []byte) (output []byte, err error) {
 		case "usage":
 			usage = value
 		default:
+			if (turns.NamesCalls(name) || string(name) == "choices") && !turns.IsNothing(value) {
+				return errStray
+			}
 			head = append(head, rawjson.Field(string(name), value))
 		}
 		return nil
