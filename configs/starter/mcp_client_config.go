@@ -30,6 +30,9 @@ func FromServer(s Server) (Tools, error) {
 			return Tools{}, fmt.Errorf("the server %q: %w", s.Name, err)
 		}
 	}
+	if err := checkArguments(s.Command); err != nil {
+		return Tools{}, fmt.Errorf("the server %q: %w", s.Name, err)
+	}
 	return Tools{Servers: []Server{s}}, nil
 }
 
@@ -158,6 +161,9 @@ func (c *clientServer) command(program string) error {
 			return errors.New("its command has ${…}, which only the client can fill in; write the value")
 		}
 	}
+	if err := checkArguments(c.server.Command); err != nil {
+		return err
+	}
 	if c.node.Has("cwd") {
 		return errors.New("it has cwd; a server is started in the folder of servers.yaml")
 	}
@@ -224,6 +230,37 @@ func (c *clientServer) variable(name, prompted string, n document.Node) (Variabl
 	}
 	return v, nil
 }
+
+// ofKey is an argument whose value is a key, by its name: an option, with its value or before it, or a
+// variable, as docker run takes one. The file of a key is none.
+var ofKey = regexp.MustCompile(`(?i)^(-{0,2}[a-z0-9_.-]*(?:key|token|secret|passw|credential|authorization)[a-z0-9_.-]*)(?:([=:]).+)?$`)
+
+// checkArguments refuses arguments of a program that may hold a secret, which servers.yaml would show. The error
+// has the name of one, and no value.
+func checkArguments(command []string) error {
+	for i, arg := range command {
+		if i == 0 {
+			continue
+		}
+		found := ofKey.FindStringSubmatch(arg)
+		address, err := url.Parse(arg)
+		switch {
+		case err == nil && address.Host != "" && (address.User != nil || checkQuery(address) != nil):
+			return errors.New("an address in its args may hold a key" + shown)
+		case found == nil || fileOfKey.MatchString(found[1]):
+		case found[2] != "", strings.HasPrefix(arg, "-") && i+1 < len(command) && !strings.HasPrefix(command[i+1], "-"):
+			return fmt.Errorf("its argument %s may hold a key"+shown, found[1])
+		}
+	}
+	return nil
+}
+
+// fileOfKey is the name of an argument that says where a key is.
+var fileOfKey = regexp.MustCompile(`(?i)[_.-](file|path|dir|env|name|id)$`)
+
+// shown is what is wrong with a key among arguments.
+const shown = ", which servers.yaml and the list of processes would show; " +
+	"expected it in a variable that the program reads, under env. If it is no key, write the server into servers.yaml yourself"
 
 // checkQuery refuses a URL whose query may hold a secret, which servers.yaml would show. The error has
 // nothing of it. So does one that cannot be read as members alone, of which servers take more than was looked at.
