@@ -138,7 +138,7 @@ func newAuditKey(e env) *cobra.Command {
 new FILE that only its owner can read: set audit.sign_key: file:FILE. The public key, for
 "audit verify", goes to standard output: keep it elsewhere.`,
 		Example: "  callgate audit key audit.key > audit.pub",
-		Args:    cobra.ExactArgs(1),
+		Args:    arguments(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			private, public, err := checkpoint.NewKey()
 			if err != nil {

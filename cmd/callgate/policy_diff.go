@@ -51,7 +51,7 @@ Exit code 0: nothing of --fail-on was found. 1: it was (incomparable counts as w
 narrower). 2: a side does not load.`,
 		Example: `  callgate policy diff callgate.yaml next/callgate.yaml
   git show main:policy.csv >old.csv; callgate policy diff old.csv policy.csv --fail-on wider`,
-		Args: cobra.ExactArgs(2),
+		Args: arguments(2, 2),
 		RunE: func(c *cobra.Command, args []string) error {
 			if _, known := fails[failOn]; !known {
 				return fmt.Errorf("--fail-on is %q; expected wider, narrower or any", failOn)
