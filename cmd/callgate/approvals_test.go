@@ -98,9 +98,9 @@ func TestApprovalsUsage(t *testing.T) {
 	for args, want := range map[string]string{
 		"approve call_A":                   "--digest is needed where standard input is no terminal",
 		"approve call_A --digest abc":      "expected 64 hexadecimal digits, as callgate approvals show prints them",
-		"approve":                          "callgate approvals approve: ID is missing, as in: callgate approvals approve call_",
+		"approve":                          "ID is missing, as in: callgate approvals approve call_",
 		"approve call_A call_B":            "found 2 arguments; expected 1, as in: callgate approvals approve call_",
-		"show":                             "callgate approvals show: ID is missing, as in: callgate approvals show call_",
+		"show":                             "ID is missing, as in: callgate approvals show call_",
 		"deny call_A":                      "--reason is empty",
 		"deny call_A --remember same=2h":   "unknown flag",
 		"list call_A":                      "unknown command",

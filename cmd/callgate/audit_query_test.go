@@ -256,6 +256,10 @@ func TestAuditShow(t *testing.T) {
 			}
 		}
 	}
+	t.Chdir(t.TempDir())
+	if code, _, stderr := command(t, nil, "audit", "query"); code != exitUsage || !strings.Contains(stderr, "nothing was recorded yet: the folder callgate-data") {
+		t.Errorf("before a first call: exit code %d: %s", code, stderr)
+	}
 	code, stdout, stderr := command(t, nil, "audit", "show", "--log", dir, "call_none")
 	if code != exitRefused || stdout != "" || !strings.Contains(stderr, "no record is of the call call_none") {
 		t.Errorf("a call that is not there: exit code %d: %q %q", code, stdout, stderr)

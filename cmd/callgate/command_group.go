@@ -43,9 +43,9 @@ func arguments(least, most int) cobra.PositionalArgs {
 		example, _, _ := strings.Cut(strings.TrimSpace(c.Example), "\n")
 		switch {
 		case len(args) < least:
-			return fmt.Errorf("%s: %s is missing, as in: %s", c.CommandPath(), strings.Fields(c.Use)[len(args)+1], example)
+			return fmt.Errorf("%s is missing, as in: %s", strings.Fields(c.Use)[len(args)+1], example)
 		case len(args) > most:
-			return fmt.Errorf("%s: found %d arguments; expected %d, as in: %s", c.CommandPath(), len(args), most, example)
+			return fmt.Errorf("found %d arguments; expected %d, as in: %s", len(args), most, example)
 		}
 		return nil
 	}

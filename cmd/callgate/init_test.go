@@ -133,6 +133,7 @@ func TestInitArguments(t *testing.T) {
 		"cannot read absent.yaml: no such file or directory; expected the file of an OpenAPI document": "--from openapi absent.yaml",
 		"cannot read absent.json: no such file or directory; expected the file of a request to":        "--from request absent.json",
 		`the server "mcp" is "absent.json"; expected its URL, such as`:                                 "--from mcp absent.json",
+		`; for the file of an MCP client, write --from absent.json`:                                    "--from mcp absent.json",
 		`the server "mcp" is "ftp://a.example/"; expected its URL, such as`:                            "--from mcp ftp://a.example/",
 		"--credential is for --from openapi":                                                           "--from request a.json --credential env:A",
 	} {

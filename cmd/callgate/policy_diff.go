@@ -168,7 +168,10 @@ func printDiff(ctx context.Context, e env, old, now *configs.Config, failOn stri
 // recordedCalls judges the calls of the audit log of the old side by both; nil where there is none, or
 // it cannot be read, which is said.
 func recordedCalls(ctx context.Context, e env, old, now *configs.Config) *lab.Replay {
-	places := logFolders(old.DataDir)
+	places, err := logFolders(old.DataDir)
+	if err != nil {
+		return nil // nothing was recorded
+	}
 	if files, _ := filepath.Glob(filepath.Join(places[0], "audit*.jsonl")); len(files) == 0 { // the pattern is well formed
 		return nil
 	}

@@ -68,7 +68,9 @@ func recordedRequest(ctx context.Context, e env, c *configs.Config, logs []strin
 // labels with the calls that have added them.
 func decisionOf(ctx context.Context, e env, c *configs.Config, logs []string, id string) (r audit.Record, saw []string, err error) {
 	if len(logs) == 0 {
-		logs = logFolders(c.DataDir)
+		if logs, err = logFolders(c.DataDir); err != nil {
+			return r, nil, err
+		}
 	}
 	opened, err := search.Open(logs...)
 	if err != nil {

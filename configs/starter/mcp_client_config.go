@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/configs/toolimport"
 	"github.com/callgate/callgate/registry"
 )
 
@@ -24,7 +25,11 @@ func FromServer(s Server) (Tools, error) {
 	if len(s.Command) == 0 {
 		u, err := url.Parse(s.URL)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return Tools{}, fmt.Errorf("the server %q is %q; expected its URL, such as https://mcp.example.com/mcp, or -- and the command that starts it", s.Name, s.URL)
+			meant := ""
+			if strings.HasSuffix(s.URL, ".json") {
+				meant = "; for the file of an MCP client, write --from " + s.URL
+			}
+			return Tools{}, fmt.Errorf("the server %q is %q; expected its URL, such as https://mcp.example.com/mcp, or -- and the command that starts it%s", s.Name, s.URL, meant)
 		}
 		if err := checkQuery(u); err != nil {
 			return Tools{}, fmt.Errorf("the server %q: %w", s.Name, err)
@@ -50,7 +55,15 @@ func FromClientFile(name string, data []byte) (Tools, error) {
 		_, list, ok = root.Child("servers") // of Visual Studio Code
 	}
 	if !ok || !list.IsMapping() {
-		root.Fail("found no servers; expected an object with the member mcpServers or servers")
+		const expected = "expected an object with the member mcpServers or servers"
+		switch kind, _ := toolimport.LooksLike(name, data); kind {
+		case toolimport.KindRequest:
+			root.Fail("found %s; %s: --from request %s reads it", kind, expected, name)
+		case toolimport.KindMCP:
+			root.Fail("found %s; %s: callgate tools import mcp %s reads it", kind, expected, name)
+		default:
+			root.Fail("found no servers; %s", expected)
+		}
 		return Tools{}, r.Err()
 	}
 	t := Tools{}

@@ -101,11 +101,13 @@ func TestFromClientFile(t *testing.T) {
 
 func TestNoClientFile(t *testing.T) {
 	for text, says := range map[string]string{
-		`{`:                                "client.json:1:",
-		`{"a":1}`:                          "found no servers",
-		`{"mcpServers":[]}`:                "found no servers",
-		`{"servers":{}}`:                   "no server that can be taken over",
-		`{"mcpServers":{},"mcpServers":1}`: "client.json:1:",
+		`{`:                                      "client.json:1:",
+		`{"a":1}`:                                "found no servers",
+		`{"model":"m","messages":[],"tools":[]}`: "found a request to a model; expected an object with the member mcpServers or servers: --from request client.json reads it",
+		`{"tools":[{"name":"a","inputSchema":{}}]}`: "callgate tools import mcp client.json reads it",
+		`{"mcpServers":[]}`:                         "found no servers",
+		`{"servers":{}}`:                            "no server that can be taken over",
+		`{"mcpServers":{},"mcpServers":1}`:          "client.json:1:",
 	} {
 		if _, err := FromClientFile("client.json", []byte(text)); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", text, err)

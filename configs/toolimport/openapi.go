@@ -279,7 +279,6 @@ func (d *openAPI) checkCredentials(imported bool) error {
 
 // IsOpenAPI reports whether a file is meant to be an OpenAPI document, of whatever version.
 func IsOpenAPI(file string, data []byte) bool {
-	var r document.Report
-	root, ok := document.ReadExternal(&r, file, data)
-	return ok && root.IsMapping() && (root.Has("openapi") || root.Has("swagger"))
+	kind, _ := LooksLike(file, data)
+	return kind == KindOpenAPI
 }
