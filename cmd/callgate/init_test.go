@@ -122,7 +122,7 @@ func TestInitArguments(t *testing.T) {
 		"expected the source too":            "--from mcp",
 		"expected mcp, openapi, request, or": "--from request2",
 		"found no command behind --":         "--from mcp --",
-		"with --from mcp alone":              "--from openapi a.yaml -- b",
+		"only with --from mcp":               "--from openapi a.yaml -- b",
 		"found 2 folders":                    "a b",
 		"--prefix is for --from openapi":     "--prefix a.",
 		"--name is for --from mcp":           "--name a",

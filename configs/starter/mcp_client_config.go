@@ -328,7 +328,7 @@ func (c *clientServer) address(text string) error {
 	return c.members(headers, "headers", func(key, value document.Node) error {
 		token, bearer := strings.CutPrefix(value.Value, "Bearer ")
 		if !strings.EqualFold(key.Value, "Authorization") || !bearer {
-			return fmt.Errorf("it is asked with the header %s; expected Authorization: Bearer alone", key.Value)
+			return fmt.Errorf("it is asked with the header %s; expected only Authorization: Bearer", key.Value)
 		}
 		stated := *value.Node
 		stated.Value = token

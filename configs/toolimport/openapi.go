@@ -226,7 +226,7 @@ func (d *openAPI) credentials() {
 			how = `add to their run: credential: {in: basic, user: USER, password: "env:NAME"}`
 		}
 		d.importer.out.Changed = append(d.importer.out.Changed,
-			at.Fault("%s: found that the credential %q (%s) is asked for, and no argument holds it; %s", names, scheme, what, how))
+			at.Fault("%s: found that the credential %q (%s) is required, and is never an argument; %s", names, scheme, what, how))
 	}
 }
 
