@@ -62,9 +62,9 @@ func otherKind(file string, data []byte) string {
 	kind, yaml := LooksLike(file, data)
 	switch {
 	case kind == KindOpenAPI:
-		return string(kind) + "; expected a list of tools, or an object with the member tools: openapi reads this file"
+		return string(kind) + "; expected a list of tools, or an object with the member tools; read it as openapi instead"
 	case kind == KindClient:
-		return string(kind) + "; expected a list of tools, or an object with the member tools: callgate init --from FILE reads this file"
+		return string(kind) + "; expected a list of tools, or an object with the member tools: callgate init --from FILE reads it"
 	case yaml:
 		return "YAML; expected JSON: a list of tools, or an object with the member tools"
 	}
