@@ -17,7 +17,7 @@ func (l *loader) checkBudgets(limits document.Node, s *budget.Set, models []upst
 	}
 	if c.Redis == nil {
 		limits.At("/budgets").Warn(
-			"budgets without the key redis are counted by this process alone, and forget what was spent when it ends")
+			"budgets without the key redis are counted by this process only, and forget what was spent when it ends")
 	}
 	if c.Limits.OnStoreLoss == ratelimit.LossLocal {
 		s.Replicas = c.Limits.Replicas

@@ -93,11 +93,11 @@ func readHook(n document.Node, labels []string) *hook.Hook {
 		}
 		for _, key := range []string{"addresses", "timeout", "headers", "key", "labels"} {
 			if n.Has(key) {
-				n.At("/"+key).Fail("found %s with patterns; expected it with url alone", key)
+				n.At("/"+key).Fail("found %s with patterns; expected it only with url", key)
 			}
 		}
 	case n.Has("on_match"):
-		n.At("/on_match").Fail("found on_match with url; expected it with patterns alone, since a callout answers what is to be done")
+		n.At("/on_match").Fail("found on_match with url; expected it only with patterns, since a callout answers what is to be done")
 	case n.Has("label"):
 		n.At("/label").Fail("found label with url; expected labels, those that the callout may answer")
 	default:
@@ -229,7 +229,7 @@ func calloutHeader(headers map[string]secret.Ref, key secret.Ref, id string, at 
 		}
 		signer, err := webhook.ParseKey(text)
 		if err != nil {
-			return nil, fmt.Errorf("%s: found something else; %w", key, err)
+			return nil, fmt.Errorf("%s: found no such key; %w", key, err)
 		}
 		all = webhook.Headers(id, at, body, []webhook.Key{signer})
 	}
@@ -239,7 +239,7 @@ func calloutHeader(headers map[string]secret.Ref, key secret.Ref, id string, at 
 		case err != nil:
 			return nil, err
 		case !ascii.IsPrintable(value):
-			return nil, fmt.Errorf("%s: found something else; expected the value of a header", place)
+			return nil, fmt.Errorf("%s: found a character that no header may have; expected the value of a header", place)
 		}
 		all[name] = []string{value}
 	}

@@ -45,7 +45,7 @@ func (n *Notify) Keys() ([]webhook.Key, error) {
 		}
 		key, err := webhook.ParseKey(text)
 		if err != nil {
-			return nil, fmt.Errorf("%s: found something else; %w", place, err)
+			return nil, fmt.Errorf("%s: found no such key; %w", place, err)
 		}
 		keys = append(keys, key)
 	}
@@ -68,7 +68,7 @@ func readNotify(n document.Node) *Notify {
 				return
 			}
 			if _, err := webhook.ParseKey(text); err != nil {
-				n.Fail("found something else at %s; %v", into, err)
+				n.Fail("found no such key at %s; %v", into, err)
 			}
 		})
 	}

@@ -52,7 +52,7 @@ func readPrincipals(root document.Node) []Principal {
 					"found %q, which is named like the principal of a token; expected a name that does not begin with jwt:", p.Name)
 			}
 			if p.HooksOnly && (p.Operator || len(p.Approves) > 0) {
-				item.At("/hooks_only").Fail("found a principal for hooks alone that is an operator or approves calls; expected one or the other: the agent has its key")
+				item.At("/hooks_only").Fail("found hooks_only for a principal that is an operator or approves calls; expected one or the other: the agent has its key")
 			}
 			checkUnique(item, "name", "name", p.Name, names)
 			checkUnique(item, "key_sha256", "key", p.KeySHA256, keys)

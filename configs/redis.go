@@ -158,7 +158,7 @@ var databasePath = regexp.MustCompile(`^(/[0-9]{0,4})?$`)
 func readAddresses(n document.Node, of string, into *[]string) {
 	n.List("addresses of "+of, func(_ int, item document.Node) {
 		if strings.ContainsAny(item.Value, "@/") { // not shown: it may hold a password
-			item.Fail("found a URL, or a user; expected host:port alone, of one of the %s", of)
+			item.Fail("found a URL, or a user; expected only host:port, of one of the %s", of)
 			return
 		}
 		var a string

@@ -249,7 +249,7 @@ func readSettings(root document.Node) Settings {
 // readDataDir reads the folder, which is made where there is none: the place of a secret would be made as well.
 func readDataDir(n document.Node, into *string) {
 	if n.Text("a folder", into) && (strings.HasPrefix(n.Value, "env:") || strings.HasPrefix(n.Value, "file:")) {
-		n.Fail("found %s; expected the path of a folder, since env: and file: are read for secrets alone", n.Describe())
+		n.Fail("found %s; expected the path of a folder, since env: and file: are read only for secrets", n.Describe())
 	}
 }
 

@@ -30,7 +30,7 @@ func budgetFields(s *budget.Set) []document.FieldReader {
 		document.Field("budgets", func(n document.Node) {
 			n.List("budgets", func(i int, item document.Node) {
 				if i == maxBudgets {
-					item.Fail("found more than %d budgets; expected fewer, with per: agent, principal or project for what differs in a name alone", maxBudgets)
+					item.Fail("found more than %d budgets; expected fewer, with per: agent, principal or project for what differs only in a name", maxBudgets)
 				}
 				b := readSpending(item)
 				if slices.ContainsFunc(s.Budgets, func(other budget.Budget) bool { return other.Name == b.Name && b.Name != "" }) {

@@ -77,7 +77,7 @@ func readToolServer(n document.Node) lockfile.Server {
 	case !n.Has("url") && !n.Has("command"):
 		n.Fail("found the server %q without url and command; expected one of them", s.Name)
 	case n.Has("start_timeout") && !n.Has("command"):
-		n.Fail("found the server %q with start_timeout and without a command; expected it for programs alone", s.Name)
+		n.Fail("found the server %q with start_timeout and without a command; expected it only for programs", s.Name)
 	default:
 		checkRun(n, s)
 	}
@@ -114,7 +114,7 @@ func readPattern(n document.Node, into *[]string) {
 	n.Text(of, &s)
 	n.Matching(of, `^[^*]+\*?$|^\*$`)
 	if strings.Contains(strings.TrimSuffix(s, "*"), "*") {
-		n.Fail("found %s; expected a * at its end alone, where it stands for the rest of a name", n.Describe())
+		n.Fail("found %s; expected a * only at its end, where it stands for the rest of a name", n.Describe())
 	}
 	*into = append(*into, s)
 }

@@ -46,6 +46,9 @@ func TestACPPolicy(t *testing.T) {
 	for _, path := range []string{"sub/HEAD/.", "sub/HEAD/", "sub/HEAD//", "sub/HEAD/x/..", "sub/HEAD/x/../../config", "sub/HEAD ", "sub/HEAD\u00a0"} {
 		judgeCalls(t, a, []judgedCall{write(path, denied), write(project+"/"+path, denied)})
 	}
+	for _, path := range settingsOfPrograms {
+		judgeCalls(t, a, []judgedCall{write(path, denied), write(project+"/"+path, denied)})
+	}
 	judgeSecrets(t, a, func(path string) []judgedCall {
 		return []judgedCall{
 			read(path, denied), run(`"cat","args":["`+path+`"]`, denied), run(`"rg","args":["x","`+path+`"]`, denied),

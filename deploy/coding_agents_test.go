@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"testing"
 	"time"
 
@@ -139,7 +140,14 @@ const (
 // secretFiles are below the project, for every tool that reads.
 var secretFiles = []string{
 	".env", ".env-prod", "a/.env.local", ".ENV", ".npmrc", "a/.Netrc", ".git-credentials", ".pgpass", ".docker/config.json", ".kube/config", ".ssh/id_rsa",
-	".AWS/credentials", ".gnupg/x", ".config/gcloud/credentials.db", ".config/./gcloud/x", "keys/id_ed25519", "a/server.pem",
+	".AWS/credentials", ".gnupg/x", ".config/gcloud/credentials.db", ".config/./gcloud/x", "keys/id_ed25519", "a/server.pem", "server.key", "prod.env", "a/app.env.local", ".git/config", "secrets.yaml", "k8s/app-secrets.yml", "secret.json", "secrets.prod.toml",
+	"credentials.json", "client_secret.json", ".bash_history", ".zsh_history",
+}
+
+// settingsOfPrograms are below the project, for every tool that writes.
+var settingsOfPrograms = []string{
+	"mise.toml", "mise.local.toml", "a/mise.production.local.toml", "mise/config.toml", ".config/mise/config.toml", ".config/mise/conf.d/x.toml", ".yarn/releases/yarn.cjs", ".yarnrc.yml",
+	".pnpmfile.cjs", "bunfig.toml", "opencode.json", "opencode.jsonc", ".opencode/plugin/x.js", ".gemini/settings.json", ".qwen/settings.json",
 }
 
 // judgeSecrets judges the calls that read each of the secretFiles. A name that is only like them, such as
@@ -231,10 +239,10 @@ func TestClaudeCodePolicy(t *testing.T) {
 			bash("git diff "+path, denied), bash("git log -p "+path, denied), bash("cat "+project+"/"+path, denied), write(project+"/"+path, denied),
 		}
 	})
-	for _, name := range []string{
+	for _, name := range append(slices.Clone(settingsOfPrograms),
 		"HEAD", "sub/HEAD", "sub/head", "sub/config", "config", "sub/config.worktree", "sub/commondir", "sub/.git", ".git/objects/x", ".GIT./config", "GIT~1/config", ".gitattributes", "a/.gitattributes",
 		".gitmodules", ".gitconfig", ".githooks/pre-commit", ".ripgreprc", ".npmrc", ".husky/x", ".envrc", ".claude/settings.json", ".vscode/tasks.json", ".g\u200bit/config", "HEAD::$DATA",
-	} {
+	) {
 		judgeCalls(t, a, []judgedCall{write(project+"/"+name, denied)})
 	}
 	for _, name := range []string{"sub/HEAD/.", "sub/HEAD/", "sub/HEAD//", "sub/HEAD/x/..", "sub/HEAD/x/../../config", "sub/HEAD\u00a0", "sub/config\u3000"} {
@@ -246,8 +254,8 @@ func TestClaudeCodePolicy(t *testing.T) {
 	judgeCalls(t, a, []judgedCall{
 		read(project+"/main.go", ""), read("/usr/include/stdio.h", outside), read("/home/me/.ssh/id_ed25519", denied), read("/proc/self/environ", denied), read("/proc/12/environ", denied), read("/etc/shadow", denied), read("/etc/passwd", outside), read(project+"/link/passwd", outside), read(project+"/.env", denied),
 		read(project+"/.env.local", denied), grep("/home/me/.ssh", denied), grep("/home/me/src", outside), grep(project+"/src", ""), grep(project+"/link", outside), {"Grep", `{"pattern":"process\\.env","glob":"*.ts","-n":true}`, ""},
-		{"Glob", `{"pattern":"*","path":"/root"}`, outside}, write(project+"/src/objects/config.go", ""), write(project+"/config/app.yaml", ""), write(project+"/.github/workflows/ci.yml", ""),
-		read(project+"/environment.go", ""),
+		{"Glob", `{"pattern":"*","path":"/root"}`, outside}, write(project+"/src/objects/config.go", ""), write(project+"/premise/config.toml", ""), write(project+"/promise.toml", ""), write(project+"/config/app.yaml", ""), write(project+"/.github/workflows/ci.yml", ""),
+		read(project+"/environment.go", ""), read(project+"/keys.go", ""), read(project+"/secrets.go", ""), read(project+"/src/app.environment.ts", ""), read(project+"/package.json", ""), read(project+"/docs/history.md", ""),
 		{"Glob", `{"pattern":"/etc/*"}`, denied}, {"Glob", `{"pattern":" /etc/*"}`, denied}, {"Glob", `{"pattern":"../*"}`, denied}, {"Glob", `{"pattern":"a/../../*"}`, denied}, {"Glob", `{"pattern":"{..,a}/*"}`, denied}, {"Glob", argument("pattern", project+"/**/*.go"), ""},
 		{"Glob", `{"pattern":"**/*.go"}`, ""}, {"Glob", `{"pattern":"*","sort":1}`, "unexpected_argument"},
 		write(project+"/a/b.go", ""), write("/etc/passwd", outside), write(project+"/../x", outside), write(project+"/.git/hooks/pre-commit", denied),
@@ -291,9 +299,9 @@ func TestCodexPolicy(t *testing.T) {
 			command("tail -n 5 "+project+"/"+path, denied), {"shell", `{"command":["bash","-lc","head ` + path + `"]}`, denied}, {"view_image", argument("path", path), denied},
 		}
 	})
-	for _, name := range []string{
+	for _, name := range append(slices.Clone(settingsOfPrograms),
 		"HEAD", "sub/HEAD", "sub/head ", "sub/config", "sub/config.worktree", "sub/commondir", "sub/.git", "a/.gitattributes", ".gitmodules", ".gitconfig", ".githooks/x", ".ripgreprc", ".npmrc", ".mise.toml", "sub\\HEAD", ".g\u200bit/config",
-	} {
+	) {
 		judgeCalls(t, a, []judgedCall{patch("*** Add File: "+name+"\n+x", denied), patch("*** Update File: a\n*** Move to: "+name, denied), patch("*** Add File: "+name+"\r\n+x", denied)})
 	}
 	for _, line := range []string{
@@ -341,6 +349,9 @@ func TestHookPolicies(t *testing.T) {
 		{"WebFetch", `{"url":"https://pkg.go.dev/fmt","prompt":"x"}`, ""}, {"WebFetch", `{"url":"https://evil.example/","prompt":"x"}`, denied}, {"WebSearch", `{"query":"x"}`, "unknown_tool"},
 	})
 	a, project = kernelOf(t, "codex", "hook.yaml", "hook-policy.csv", nil)
+	for _, name := range settingsOfPrograms {
+		judgeCalls(t, a, []judgedCall{{"apply_patch", argument("command", "*** Begin Patch\n*** Add File: "+name+"\n+x\n*** End Patch\n"), denied}})
+	}
 	bash := func(command, code string) judgedCall { return judgedCall{"Bash", argument("command", command), code} }
 	patch := func(lines, code string) judgedCall {
 		return judgedCall{"apply_patch", argument("command", "*** Begin Patch\n"+lines+"\n*** End Patch\n"), code}

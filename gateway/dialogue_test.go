@@ -306,7 +306,7 @@ func TestStates(t *testing.T) {
 			}
 			for _, key := range []string{"", "key-of-" + strings.ReplaceAll(c.why, " ", "-")} {
 				o := handle(c.by, r, key)
-				const say = "This state names nothing that was asked of this call, or no longer. Send the call again without it, exactly as before or anew."
+				const say = "This state names nothing that was asked of this call, or no longer. Send the call again without it, unchanged or as a new call."
 				if o.Refusal == nil || refusedAs(o.Refusal) != "schema invalid_value" || o.Refusal.Message != say || o.InputRequest != nil || o.RequestState != "" {
 					t.Fatalf("got %+v", o.Refusal)
 				}

@@ -155,7 +155,7 @@ const statusClientLeft = 499
 // Advice for operators about faults of completions, and about whole groups of codes.
 const (
 	modelCorrects = "nothing: the model was told, and can try again; if it continues, show it the form of a call in its prompt"
-	schemaChecks  = "compare the call with the tool's schema (`callgate tools list`); the model was told, and can try again"
+	schemaChecks  = "compare the call with the tool's schema (`callgate tools grammar --tool TOOL`); the model was told, and can try again"
 	callerMends   = "correct the application that sent the request"
 	lookAtTool    = "look at the tool's server; the log and `callgate_breakers_open` say since when it fails"
 	lookAtStore   = "look at the store: the admin listener's `/readyz` says why, docs/redis.md what to do"

@@ -118,7 +118,7 @@ func checkOAuth(c *tool.Credential, fail func(string, ...string)) {
 	if problem := checkURL(o.TokenURL); problem != "" {
 		fail(problem, "token_url")
 	} else if u, err := url.Parse(o.TokenURL); err != nil || u.Scheme != "https" && !netx.IsLoopbackHost(u.Hostname()) {
-		fail("found plain http; expected https, or http to this machine alone: the client's secret is sent there", "token_url")
+		fail("found plain http; expected https, or http only to this machine: the client's secret is sent there", "token_url")
 	}
 	if !tool.IsReference(o.ClientID) && (o.ClientID == "" || !within(o.ClientID)) {
 		fail("found no id of a client; expected one, or env:NAME or file:PATH", "client_id")
@@ -160,7 +160,7 @@ func outside(d, low, high time.Duration) string {
 func checkExchange(o *tool.OAuth, fail func(string, ...string)) {
 	checkOneOf(fail, o.Grant, []string{tool.GrantTokenExchange, tool.GrantJWTBearer, tool.GrantEntraOBO}, "grant")
 	if o.SubjectType != "" && o.Grant != tool.GrantTokenExchange {
-		fail("found subject_type with the grant "+parser.Quote(o.Grant)+"; expected it with token_exchange alone: others send the token as an assertion", "subject_type")
+		fail("found subject_type with the grant "+parser.Quote(o.Grant)+"; expected it only with token_exchange: others send the token as an assertion", "subject_type")
 	}
 	if o.Grant == tool.GrantEntraOBO {
 		checkEntra(o, fail)
@@ -175,7 +175,7 @@ func checkExchange(o *tool.OAuth, fail func(string, ...string)) {
 func checkEntra(o *tool.OAuth, fail func(string, ...string)) {
 	for _, name := range []string{"audience", "resource"} {
 		if _, there := o.Parameters[name]; there {
-			fail("found "+name+" with the grant entra_obo; expected scopes alone, which say whom the token is for", "parameters")
+			fail("found "+name+" with the grant entra_obo; expected only scopes, which say whom the token is for", "parameters")
 		}
 	}
 	const expected = "expected the resource and /.default, such as api://orders/.default, or scopes of one resource, each with the resource before it"

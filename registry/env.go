@@ -25,7 +25,7 @@ var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 func completeEnv(r *tool.Run, report func(string, ...string)) {
 	r.Env = maps.Clone(r.Env)
 	if len(r.Env) > 0 && len(r.Command) == 0 {
-		report("found env; expected it with a command alone", "run", "env")
+		report("found env; expected it only with a command", "run", "env")
 		return
 	}
 	if len(r.Env) > maxVariables {

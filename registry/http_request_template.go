@@ -195,7 +195,7 @@ func (w *requestTemplate) place(p tool.Parameter, method string) {
 		return
 	}
 	if p.Name != "" && (p.In == "path" || p.In == "body") {
-		report("found a name; expected one in query and header alone")
+		report("found a name; expected one only in query and header")
 	}
 	if p.Join != "" && (p.Join != "comma" || p.In == "body") {
 		report("found join: %s; expected comma, and none with the place body", text.Shorten(p.Join, 64))

@@ -207,7 +207,7 @@ var oxpTool = regexp.MustCompile(`^[A-Za-z0-9_]+\.[A-Za-z0-9_]+@[0-9]+\.[0-9]+\.
 func completeRemote(r *tool.Run, remote bool, report func(string, ...string)) {
 	r.Command = slices.Clone(r.Command)
 	if len(r.Command) > 0 && (r.Type != "mcp" || r.URL != "") {
-		report("found a command; expected one with the type mcp alone, instead of a url", "run", "command")
+		report("found a command; expected one only with the type mcp, instead of a url", "run", "command")
 	}
 	if remote && r.Tool == "" {
 		report("found nothing; expected the tool's name on its server", "run", "tool")
@@ -224,7 +224,7 @@ func completeRemote(r *tool.Run, remote bool, report func(string, ...string)) {
 	completeAsks(r, report)
 	if r.Type != "callback" {
 		if r.MaxAge != 0 {
-			report("found a max_age; expected one with the type callback alone", "run", "max_age")
+			report("found a max_age; expected one only with the type callback", "run", "max_age")
 		}
 		return
 	}
@@ -240,7 +240,7 @@ func completeRemote(r *tool.Run, remote bool, report func(string, ...string)) {
 func completeAsks(r *tool.Run, report func(string, ...string)) {
 	r.InputRequests = slices.Clone(r.InputRequests)
 	if len(r.InputRequests) > 0 && r.Type != "mcp" {
-		report("found input_requests; expected them with the type mcp alone", "run", "input_requests")
+		report("found input_requests; expected them only with the type mcp", "run", "input_requests")
 		return
 	}
 	for i, kind := range r.InputRequests {

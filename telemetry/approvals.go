@@ -28,7 +28,7 @@ func approvalBuckets() []float64 {
 func newApprovalMetrics(create promauto.Factory) approvalMetrics {
 	return approvalMetrics{
 		waiting: create.NewGauge(prometheus.GaugeOpts{Name: "callgate_approvals_waiting", Help: "Calls in the store that wait for people's approval; counted every ten seconds."}),
-		grants:  create.NewGauge(prometheus.GaugeOpts{Name: "callgate_grants", Help: "Yeses in the store that stand for further calls; counted every ten seconds."}),
+		grants:  create.NewGauge(prometheus.GaugeOpts{Name: "callgate_grants", Help: "Approvals in the store that also cover further calls; counted every ten seconds."}),
 		acts:    create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_approvals_total", Help: "Acts on approvals, by rule, and by code as in the audit log."}, []string{"rule", "code"}),
 		decided: create.NewHistogramVec(prometheus.HistogramOpts{Name: "callgate_approval_seconds", Help: "Time from asking people to their decision, by rule.", Buckets: approvalBuckets()}, []string{"rule"}),
 		notices: create.NewCounterVec(prometheus.CounterOpts{Name: "callgate_notices_total", Help: "Notices of approvals, by result: sent, failed (and sent again), gone (the endpoint wants no more), dropped."}, []string{"result"}),

@@ -344,20 +344,20 @@ func TestOptions(t *testing.T) {
 		return telemetry.CollectorOptions{Endpoint: endpoint, Timeout: timeout}
 	}
 	for want, o := range map[string]telemetry.TraceOptions{
-		"endpoint: found something else; expected an address":   {},
-		"endpoint: found something else; expected an address ":  {CollectorOptions: at("localhost:4318", 0)},
-		"endpoint: found something else; expected an address s": {CollectorOptions: at("grpc://canary:4317", 0)},
-		"endpoint: found something else; expected":              {CollectorOptions: at("http://:80", 0)},
-		"endpoint: found some":                                  {CollectorOptions: at("http://[canary", 0)},
-		"endpoint: found a user":                                {CollectorOptions: at("http://user:canary@localhost", 0)},
-		"endpoint: found a query":                               {CollectorOptions: at(good+"?key=canary", 0)},
-		"endpoint: found a query or":                            {CollectorOptions: at(good+"#canary", 0)},
-		"sampling_ratio: found":                                 {CollectorOptions: at(good, 0), SampleRatio: 1.5},
-		"sampling_ratio: found -1":                              {CollectorOptions: at(good, 0), SampleRatio: -1},
-		"sampling_ratio: found NaN":                             {CollectorOptions: at(good, 0), SampleRatio: math.NaN()},
-		"timeout: found":                                        {CollectorOptions: at(good, -1)},
-		"timeout: found 2m":                                     {CollectorOptions: at(good, 2*time.Minute)},
-		"delay: found":                                          {CollectorOptions: at(good, 0), Delay: -1},
+		"endpoint: found no address of http or https; expected one":   {},
+		"endpoint: found no address of http or https; expected one ":  {CollectorOptions: at("localhost:4318", 0)},
+		"endpoint: found no address of http or https; expected one s": {CollectorOptions: at("grpc://canary:4317", 0)},
+		"endpoint: found no address of http or https; expected":       {CollectorOptions: at("http://:80", 0)},
+		"endpoint: found no address":                                  {CollectorOptions: at("http://[canary", 0)},
+		"endpoint: found a user":                                      {CollectorOptions: at("http://user:canary@localhost", 0)},
+		"endpoint: found a query":                                     {CollectorOptions: at(good+"?key=canary", 0)},
+		"endpoint: found a query or":                                  {CollectorOptions: at(good+"#canary", 0)},
+		"sampling_ratio: found":                                       {CollectorOptions: at(good, 0), SampleRatio: 1.5},
+		"sampling_ratio: found -1":                                    {CollectorOptions: at(good, 0), SampleRatio: -1},
+		"sampling_ratio: found NaN":                                   {CollectorOptions: at(good, 0), SampleRatio: math.NaN()},
+		"timeout: found":                                              {CollectorOptions: at(good, -1)},
+		"timeout: found 2m":                                           {CollectorOptions: at(good, 2*time.Minute)},
+		"delay: found":                                                {CollectorOptions: at(good, 0), Delay: -1},
 	} {
 		traces, err := telemetry.NewTraces(o)
 		if err == nil {

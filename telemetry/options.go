@@ -86,7 +86,7 @@ func (o CollectorOptions) address(path string) (string, error) {
 	u, err := url.Parse(o.Endpoint)
 	switch {
 	case err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https":
-		return "", errors.New("endpoint: found something else; expected an address such as http://localhost:4318" + path)
+		return "", errors.New("endpoint: found no address of http or https; expected one such as http://localhost:4318" + path)
 	case u.User != nil:
 		return "", errors.New("endpoint: found a user in the address; expected its credential among the headers")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":

@@ -25,7 +25,7 @@ func (v *validation) wires(r Rules, path []string) {
 	if r.Protocol == Text && (slices.Contains(r.Speaks, MessagesWire) || slices.Contains(r.Speaks, ResponsesWire)) {
 		// Text mode needs instructions that the gateway adds to the conversation, and a signature may
 		// bind the conversation (AM-74).
-		v.add("found text beside messages or responses, expected native: calls as text are for chat alone", childPath(path, "protocol")...)
+		v.add("found text beside messages or responses, expected native: only chat has calls as text", childPath(path, "protocol")...)
 	}
 	oneOf(v, r.Tools, []ToolSource{FromRegistry, FromRequest}, childPath(path, "tools"))
 	oneOf(v, r.Refusals, []RefusalForm{AsError, AsMessage}, childPath(path, "refusals"))

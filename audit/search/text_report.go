@@ -277,7 +277,11 @@ const howToRecord = "with audit.record: arguments in the configuration it has th
 // kept; it follows from the call and the configuration.
 func (s story) message(r *audit.Record, config *Configuration) {
 	if r.Completion == "" && len(r.Arguments) == 0 {
-		s.line("message", "not known: the log has neither the message nor the arguments; "+howToRecord)
+		why := "the log has neither the message nor the arguments; " + howToRecord
+		if r.Code == refusal.UnknownTool {
+			why = "arguments are not kept for a tool without a schema, which says what in them is secret"
+		}
+		s.line("message", "not known: %s", why)
 		return
 	}
 	if config == nil {

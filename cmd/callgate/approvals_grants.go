@@ -60,7 +60,7 @@ func newRevoke(e env) *cobra.Command {
 		Long: `End an approval whose call has not run, or a grant, at once: a call that is about to run is
 refused. Only operators may revoke.`,
 		Example: "  callgate approvals revoke call_BQPJNL6W6O2CNZGMCGR5HGGAJF",
-		Args:    cobra.ExactArgs(1),
+		Args:    arguments(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := api.open(); err != nil {
 				return err

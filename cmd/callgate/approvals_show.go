@@ -21,9 +21,10 @@ func newApprovalsShow(e env) *cobra.Command {
 	api := &adminAPI{env: e}
 	var asJSON bool
 	c := &cobra.Command{
-		Use:   "show ID",
-		Short: "Show an approval: the call with its arguments, who asked, and the votes",
-		Args:  cobra.ExactArgs(1),
+		Use:     "show ID",
+		Short:   "Show an approval: the call with its arguments, who asked, and the votes",
+		Example: "  callgate approvals show call_BQPJNL6W6O2CNZGMCGR5HGGAJF",
+		Args:    arguments(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := api.open(); err != nil {
 				return err

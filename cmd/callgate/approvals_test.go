@@ -98,8 +98,9 @@ func TestApprovalsUsage(t *testing.T) {
 	for args, want := range map[string]string{
 		"approve call_A":                   "--digest is needed where standard input is no terminal",
 		"approve call_A --digest abc":      "expected 64 hexadecimal digits, as callgate approvals show prints them",
-		"approve":                          "accepts 1 arg",
-		"approve call_A call_B":            "accepts 1 arg",
+		"approve":                          "ID is missing, as in: callgate approvals approve call_",
+		"approve call_A call_B":            "found 2 arguments; expected 1, as in: callgate approvals approve call_",
+		"show":                             "ID is missing, as in: callgate approvals show call_",
 		"deny call_A":                      "--reason is empty",
 		"deny call_A --remember same=2h":   "unknown flag",
 		"list call_A":                      "unknown command",
@@ -108,7 +109,7 @@ func TestApprovalsUsage(t *testing.T) {
 		"show call_A --url ftp://x":        "--url is no URL",
 		"show call_A --url http://u:p@x":   "--url is no URL",
 		"show call_A --url http://x?y=1":   "--url is no URL",
-		"revoke":                           "accepts 1 arg",
+		"revoke":                           "ID|GRANT is missing",
 		"approve call_A --digest " + approvalDigest + " --remember same": "expected SCOPE=TIME",
 	} {
 		d.asked = nil

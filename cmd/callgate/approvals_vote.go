@@ -39,7 +39,7 @@ func newVoteCommand(e env, yes bool) *cobra.Command {
 		Long: `Deny a call. The model reads your reason. The same call is then refused without asking
 again, for at most an hour.`,
 		Example: `  callgate approvals deny call_BQPJNL6W6O2CNZGMCGR5HGGAJF --reason "the invoice is paid already"`,
-		Args:    cobra.ExactArgs(1),
+		Args:    arguments(1, 1),
 	}
 	if yes {
 		c.Use, c.Short = "approve ID", "Say yes: the call that is shown may run"

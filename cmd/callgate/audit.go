@@ -100,8 +100,11 @@ func ownLog(e env, config string) ([]string, error) {
 	for i := range files {
 		files[i] = filepath.Join(loaded.DataDir, files[i])
 	}
-	if _, err := os.Stat(current); err == nil || len(files) == 0 {
+	if _, err := os.Stat(current); err == nil {
 		files = append(files, current)
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("nothing was recorded yet: %s is not there; name the files of another log", current)
 	}
 	if !loaded.SignKey.IsSet() {
 		fmt.Fprintln(e.Stderr, "note: records that are missing at the end are not found, since audit.sign_key signs no heads")
@@ -138,7 +141,7 @@ func newAuditKey(e env) *cobra.Command {
 new FILE that only its owner can read: set audit.sign_key: file:FILE. The public key, for
 "audit verify", goes to standard output: keep it elsewhere.`,
 		Example: "  callgate audit key audit.key > audit.pub",
-		Args:    cobra.ExactArgs(1),
+		Args:    arguments(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			private, public, err := checkpoint.NewKey()
 			if err != nil {

@@ -35,7 +35,11 @@ are gone, such conditions fail. Once you accept that, these threads have done no
 				return err
 			}
 			now := time.Now()
-			for _, dir := range logFolders(c.DataDir) {
+			folders, err := logFolders(c.DataDir)
+			if err != nil {
+				return fmt.Errorf("cannot accept the loss: %w", err)
+			}
+			for _, dir := range folders {
 				if err := app.AcceptLoss(dir, now); err != nil {
 					return fmt.Errorf("cannot accept the loss: %w", err)
 				}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -43,7 +45,10 @@ func (l *logFlags) Open(e env) (*search.Logs, *configs.Config, error) {
 	}
 	places := l.Logs
 	if len(places) == 0 {
-		places = logFolders(config.DataDir)
+		var err error
+		if places, err = logFolders(config.DataDir); err != nil {
+			return nil, nil, err
+		}
 	}
 	logs, err := search.Open(places...)
 	if err != nil {
@@ -53,8 +58,8 @@ func (l *logFlags) Open(e env) (*search.Logs, *configs.Config, error) {
 }
 
 // logFolders are the folders below a data_dir that have a log: its own, of callgate serve, and those of the
-// processes that serve one client each. Where there is none, it is data_dir, whose absence is the fault.
-func logFolders(dataDir string) (folders []string) {
+// processes that serve one client each. Where there is none, it is data_dir, which is there.
+func logFolders(dataDir string) (folders []string, err error) {
 	for _, place := range []string{"", "acp/*", "mcp/*"} {
 		files, _ := filepath.Glob(filepath.Join(dataDir, place, "audit*.jsonl")) // the pattern is well formed
 		for _, file := range files {
@@ -64,9 +69,12 @@ func logFolders(dataDir string) (folders []string) {
 		}
 	}
 	if len(folders) == 0 {
-		return []string{dataDir}
+		if _, err := os.Stat(dataDir); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("nothing was recorded yet: the folder %s of data_dir is not there", dataDir)
+		}
+		return []string{dataDir}, nil
 	}
-	return folders
+	return folders, nil
 }
 
 // logSearch shows how much was read, and counts faults.

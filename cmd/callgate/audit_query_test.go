@@ -207,6 +207,8 @@ func TestAuditShow(t *testing.T) {
 	unmet.Agent, unmet.Rows, unmet.Arguments = "Analyst", nil, json.RawMessage(`{"payment_id":"pay_abc123","amount":250,"currency":"EUR"}`)
 	unknown := unmet
 	unknown.CallID, unknown.Arguments = "call_unknown", nil
+	unregistered := unknown
+	unregistered.CallID, unregistered.Tool, unregistered.Stage, unregistered.Code = "call_unregistered", "web.serch", refusal.Schema, refusal.UnknownTool
 	limited := refusedCall("call_limited", at)
 	limited.Stage, limited.Code, limited.Rows, limited.Limit = refusal.Rate, refusal.RateLimited, nil, "agents.Intern (5/s, burst 10)"
 	open := ran
@@ -221,14 +223,15 @@ func TestAuditShow(t *testing.T) {
 	resumed.Principal, resumed.Code, resumed.Time = "ada", audit.Resumed, at.Add(time.Minute)
 	all := audit.Record{Time: at, Event: audit.Stop, Mode: audit.Call, CallID: "stop_B", Stage: refusal.Permission, Code: audit.Stopped, Reason: "r"}
 	closed := audit.Record{Time: at, Event: audit.Thread, Mode: audit.Call, CallID: "00ff", Ledger: "00ff", Turn: 7, Principal: "ops", OfPrincipal: "team-a", Code: audit.Closed}
-	dir := writeLog(t, refusedCall("call_refused", at), schema, corrected, asked, event, yes, ran, lost, runs, lostEnd, ended, open, handed, unmet, unknown, limited, stop, resumed, all, closed)
+	dir := writeLog(t, refusedCall("call_refused", at), schema, corrected, asked, event, yes, ran, lost, runs, lostEnd, ended, open, handed, unmet, unknown, unregistered, limited, stop, resumed, all, closed)
 	for call, want := range map[string][]string{
 		"call_refused": {"refused at the stage permission: permission_denied  (seq 1 of gate-0)", "agent Intern, in acme/alpha, for the principal team-a",
 			"payments.refund 2.1.0", "identity ok, parse ok, permission REFUSED", "row        policy.csv:12", "no row of the policy allows the call",
 			"policy     today's configuration, which has changed since, says: Denied by ", "policy.csv:12: deny Intern in *, tool payments.*.\n", "with audit.record: arguments"},
-		"call_unmet":   {"Denied: no allow row matches.\n", "policy.csv:10: allow Analyst in acme/alpha, tool payments.refund: condition false: ", "<= 100, where args.amount is 250"},
-		"call_unknown": {"condition not decided without the arguments: ", "audit.record is digest; with arguments the log has them"},
-		"call_limited": {"limit      agents.Intern (5/s, burst 10)\n"},
+		"call_unmet":        {"Denied: no allow row matches.\n", "policy.csv:10: allow Analyst in acme/alpha, tool payments.refund: condition false: ", "<= 100, where args.amount is 250"},
+		"call_unknown":      {"condition not decided without the arguments: ", "audit.record is digest; with arguments the log has them"},
+		"call_unregistered": {"message    not known: arguments are not kept for a tool without a schema"},
+		"call_limited":      {"limit      agents.Intern (5/s, burst 10)\n"},
 		"call_schema": {"schema REFUSED", `Argument "zone" is not part of time.now. Send the call again without it. (judged again under today's configuration, which has changed since)`,
 			"unexpected_argument at /tool/arguments/zone, byte"},
 		"call_mended": {"it is no longer refused: tool_call"},
@@ -252,6 +255,10 @@ func TestAuditShow(t *testing.T) {
 				t.Errorf("%s lacks %q:\n%s", call, w, stdout)
 			}
 		}
+	}
+	t.Chdir(t.TempDir())
+	if code, _, stderr := command(t, nil, "audit", "query"); code != exitUsage || !strings.Contains(stderr, "nothing was recorded yet: the folder callgate-data") {
+		t.Errorf("before a first call: exit code %d: %s", code, stderr)
 	}
 	code, stdout, stderr := command(t, nil, "audit", "show", "--log", dir, "call_none")
 	if code != exitRefused || stdout != "" || !strings.Contains(stderr, "no record is of the call call_none") {

@@ -33,7 +33,7 @@ condition that was not met, with the values that it read.
 
 Exit code 1: the call is not in the log, or a line that may be of it was altered.`,
 		Example: `  callgate audit show --log gate-0 --log gate-1 call_BQPJNL6W6O2CNZGMCGR5HGGAJF`,
-		Args:    cobra.ExactArgs(1),
+		Args:    arguments(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if args[0] == "" {
 				return errors.New("the id of the call is empty")

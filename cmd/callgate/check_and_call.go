@@ -49,7 +49,7 @@ func judgeCommand(e env, c *cobra.Command, jsonlUsage string,
 	r := completions{Out: e.Stdout, Err: e.Stderr}
 	var file string
 	var lines bool
-	c.Args = cobra.MaximumNArgs(1)
+	c.Args = arguments(0, 1)
 	c.RunE = func(c *cobra.Command, args []string) (err error) {
 		if err := checkSubject(&r.Subject); err != nil {
 			return err

@@ -36,3 +36,17 @@ func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	c.AddCommand(commands...)
 	return c
 }
+
+// arguments checks how many arguments a command has. A mistake names what its usage names, with its first example.
+func arguments(least, most int) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		example, _, _ := strings.Cut(strings.TrimSpace(c.Example), "\n")
+		switch {
+		case len(args) < least:
+			return fmt.Errorf("%s is missing, as in: %s", strings.Fields(c.Use)[len(args)+1], example)
+		case len(args) > most:
+			return fmt.Errorf("found %d arguments; expected %d, as in: %s", len(args), most, example)
+		}
+		return nil
+	}
+}

@@ -21,7 +21,7 @@ policy, or where the text itself is at fault), message, and found and expected i
 
 Exit code 2: a fault.`,
 		Example: `  callgate config check --format json | jq '.faults[] | .message'`,
-		Args:    cobra.MaximumNArgs(1),
+		Args:    arguments(0, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				if file != "" {

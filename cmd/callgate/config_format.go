@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 
@@ -120,7 +121,7 @@ with it, so that one saved halfway is never read; templates and some formatters 
 Seal a file only after its writer has finished: this command cannot know what is missing.
 Exit code 2: a file is not well-formed, or has more behind the line. A file is replaced whole.`,
 		Example: `  envsubst < callgate.tmpl.yaml > callgate.yaml && callgate config seal callgate.yaml`,
-		Args:    cobra.MinimumNArgs(1),
+		Args:    arguments(1, math.MaxInt),
 		RunE: func(_ *cobra.Command, args []string) error {
 			faults := document.Report{Unlimited: true}
 			for _, name := range args {

@@ -28,7 +28,7 @@ The YAML language server finds the schema by the first line of a file:
 
 Rules between files, and between some keys, are those of config check only.`,
 		Example:   `  callgate config schema limits`,
-		Args:      cobra.MaximumNArgs(1),
+		Args:      arguments(0, 1),
 		ValidArgs: kinds,
 		RunE: func(_ *cobra.Command, args []string) error {
 			schema, err := configs.Schema(append(args, kinds[0])[0])

@@ -173,7 +173,7 @@ and after it. Nothing is written: the first line says where they belong.
 Settings of a user or a project can be changed by the agent itself, which can edit files.
 --managed prints those of an administrator, which it cannot.`,
 		Example:   "  callgate hook install claude-code --managed",
-		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		Args:      cobra.MatchAll(arguments(1, 1), cobra.OnlyValidArgs),
 		ValidArgs: []string{"claude-code", "codex"},
 		RunE: func(c *cobra.Command, args []string) error {
 			if c.Flags().Changed("agent") && judgedFor == "" {

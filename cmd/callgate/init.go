@@ -155,7 +155,7 @@ func initArguments(from string, args []string, dash int) (folder, source string,
 	case from == sourceMCP && dash >= 0 && len(command) == 0:
 		err = errors.New("found no command behind --; expected the one that starts the server")
 	case from != sourceMCP && dash >= 0:
-		err = errors.New("found a command behind --; expected it with --from mcp alone")
+		err = errors.New("found a command behind --; expected it only with --from mcp")
 	case needsSource && len(before) == 0:
 		err = fmt.Errorf("--from %s says the kind of a source; expected the source too: %q tells more", from, "callgate init --help")
 	case needsSource:

@@ -16,7 +16,7 @@ import (
 func initNext(e env, p *starter.Plan, folder string, f initFlags, loaded *configs.Config) error {
 	w := e.Stdout
 	if n := p.Secrets(); n > 0 {
-		fmt.Fprintf(w, "%d values of the client's file are in files of their own below %s; take them out of that file once it starts Callgate alone\n", n, filepath.Join(folder, "secrets"))
+		fmt.Fprintf(w, "%d values of the client's file are in files of their own below %s; take them out of that file once it starts only Callgate\n", n, filepath.Join(folder, "secrets"))
 	}
 	var permitted []string
 	for _, t := range loaded.Tools.Entries() {

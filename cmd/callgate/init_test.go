@@ -122,7 +122,7 @@ func TestInitArguments(t *testing.T) {
 		"expected the source too":            "--from mcp",
 		"expected mcp, openapi, request, or": "--from request2",
 		"found no command behind --":         "--from mcp --",
-		"with --from mcp alone":              "--from openapi a.yaml -- b",
+		"only with --from mcp":               "--from openapi a.yaml -- b",
 		"found 2 folders":                    "a b",
 		"--prefix is for --from openapi":     "--prefix a.",
 		"--name is for --from mcp":           "--name a",
@@ -133,6 +133,7 @@ func TestInitArguments(t *testing.T) {
 		"cannot read absent.yaml: no such file or directory; expected the file of an OpenAPI document": "--from openapi absent.yaml",
 		"cannot read absent.json: no such file or directory; expected the file of a request to":        "--from request absent.json",
 		`the server "mcp" is "absent.json"; expected its URL, such as`:                                 "--from mcp absent.json",
+		`; for the file of an MCP client, write --from absent.json`:                                    "--from mcp absent.json",
 		`the server "mcp" is "ftp://a.example/"; expected its URL, such as`:                            "--from mcp ftp://a.example/",
 		"--credential is for --from openapi":                                                           "--from request a.json --credential env:A",
 	} {

@@ -106,7 +106,7 @@ func TestConfigCheckFile(t *testing.T) {
 		{[]string{"config", "check", "absent.yaml"}, exitUsage, "absent.yaml"},
 		{[]string{"config", "check", ""}, exitUsage, "the name is empty"},
 		{[]string{"config", "check", "a.yaml", "--config", "b.yaml"}, exitUsage, "found the file a.yaml beside --config b.yaml"},
-		{[]string{"config", "check", "a.yaml", "b.yaml"}, exitUsage, "accepts at most 1 arg"},
+		{[]string{"config", "check", "a.yaml", "b.yaml"}, exitUsage, "found 2 arguments; expected 1"},
 	} {
 		if code, stdout, stderr := command(t, nil, c.args...); code != c.code || !strings.Contains(stdout+stderr, c.says) {
 			t.Errorf("%q: exit code %d, %s%s", c.args, code, stdout, stderr)

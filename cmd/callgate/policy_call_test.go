@@ -89,13 +89,15 @@ func TestPolicyExplainCall(t *testing.T) {
 	kept := refusedCall("call_kept", now)
 	kept.Agent, kept.Workspace, kept.Project = "Analyst", "acme", "alpha"
 	kept.Arguments = json.RawMessage(`{"payment_id":"pay_abc123","amount":101,"currency":"EUR"}`)
-	digest, redacted, text, denied := kept, kept, kept, kept
+	digest, redacted, text, denied, faulty := kept, kept, kept, kept, kept
+	faulty.CallID, faulty.Stage, faulty.Code, faulty.Rows = "call_faulty", refusal.Schema, refusal.MissingArgument, nil
+	faulty.Arguments = json.RawMessage(`{"amount":101}`)
 	digest.CallID, digest.Arguments = "call_digest", nil
 	redacted.CallID, redacted.Arguments = "call_redacted", json.RawMessage(`{"payment_id":"pay_abc123","amount":"[redacted]","currency":"EUR"}`)
 	denied.CallID, denied.Arguments = "call_denied", json.RawMessage(`{"payment_id":"pay_abc123","amount":9000,"currency":"EUR"}`)
 	text.CallID, text.Tool, text.ToolVersion, text.Arguments = "call_text", "", "", nil
 	text.Stage, text.Code, text.Rows = refusal.Parse, refusal.MixedOutput, nil
-	log := writeLog(t, kept, digest, redacted, denied, text)
+	log := writeLog(t, kept, digest, redacted, denied, text, faulty)
 	for call, want := range map[string]struct {
 		code           int
 		stdout, stderr string
@@ -104,6 +106,7 @@ func TestPolicyExplainCall(t *testing.T) {
 		"call_digest":   {exitRefused, "denied: ", "audit.record is digest"}, // the condition of the deny row fails
 		"call_redacted": {exitRefused, "denied: ", "as they are recorded, without secrets"},
 		"call_denied":   {exitRefused, "policy.csv:4", "judged by another configuration"},
+		"call_faulty":   {exitAccepted, "asks refunds: ", "the policy was not asked: the call was refused at schema, as missing_argument"},
 		"call_text":     {exitUsage, "", "its record has no tool"},
 		"call_none":     {exitUsage, "", "no record is of the call call_none"},
 	} {

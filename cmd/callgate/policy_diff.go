@@ -51,7 +51,7 @@ Exit code 0: nothing of --fail-on was found. 1: it was (incomparable counts as w
 narrower). 2: a side does not load.`,
 		Example: `  callgate policy diff callgate.yaml next/callgate.yaml
   git show main:policy.csv >old.csv; callgate policy diff old.csv policy.csv --fail-on wider`,
-		Args: cobra.ExactArgs(2),
+		Args: arguments(2, 2),
 		RunE: func(c *cobra.Command, args []string) error {
 			if _, known := fails[failOn]; !known {
 				return fmt.Errorf("--fail-on is %q; expected wider, narrower or any", failOn)
@@ -168,7 +168,10 @@ func printDiff(ctx context.Context, e env, old, now *configs.Config, failOn stri
 // recordedCalls judges the calls of the audit log of the old side by both; nil where there is none, or
 // it cannot be read, which is said.
 func recordedCalls(ctx context.Context, e env, old, now *configs.Config) *lab.Replay {
-	places := logFolders(old.DataDir)
+	places, err := logFolders(old.DataDir)
+	if err != nil {
+		return nil // nothing was recorded
+	}
 	if files, _ := filepath.Glob(filepath.Join(places[0], "audit*.jsonl")); len(files) == 0 { // the pattern is well formed
 		return nil
 	}

@@ -13,8 +13,10 @@ import (
 
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway/faces/admin"
+	"github.com/callgate/callgate/gateway/violations"
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/policy"
+	"github.com/callgate/callgate/refusal"
 )
 
 // explainJSON prints what the admin API answers, with what conditions have read of the past.
@@ -47,6 +49,14 @@ func recordedRequest(ctx context.Context, e env, c *configs.Config, logs []strin
 		fmt.Fprintf(e.Stderr, "note: the call was judged by another configuration, %.12s; this one is %.12s\n",
 			audit.Escaped(found.ConfigDigest), c.Digest)
 	}
+	if found.Verdict == audit.Refused && slices.Index(refusal.Stages(), found.Stage) < slices.Index(refusal.Stages(), refusal.Permission) {
+		fmt.Fprintf(e.Stderr, "note: the policy was not asked: the call was refused at %s, as %s; this is what the policy says of it now\n", found.Stage, found.Code)
+		if len(found.Arguments) > 0 {
+			if r.Arguments, err = violations.ReadArguments(nil, found.Arguments, c.Output.MaxDepth); err == nil {
+				return r, true, saw, nil
+			}
+		}
+	}
 	var missing string
 	if r.Arguments, missing = recordedArguments(c, &found); missing != "" {
 		fmt.Fprintf(e.Stderr, "note: the arguments of the call are not known (%s), so conditions that read one fail\n", missing)
@@ -58,7 +68,9 @@ func recordedRequest(ctx context.Context, e env, c *configs.Config, logs []strin
 // labels with the calls that have added them.
 func decisionOf(ctx context.Context, e env, c *configs.Config, logs []string, id string) (r audit.Record, saw []string, err error) {
 	if len(logs) == 0 {
-		logs = logFolders(c.DataDir)
+		if logs, err = logFolders(c.DataDir); err != nil {
+			return r, nil, err
+		}
 	}
 	opened, err := search.Open(logs...)
 	if err != nil {

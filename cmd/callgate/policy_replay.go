@@ -122,7 +122,10 @@ func runReplay(ctx context.Context, e env, f replayFlags) error {
 	}
 	places := f.logs.Logs
 	if len(places) == 0 {
-		places = logFolders(config.DataDir)
+		var err error
+		if places, err = logFolders(config.DataDir); err != nil {
+			return err
+		}
 	}
 	if err := verifyChains(e, places, f.unverified); err != nil {
 		return err

@@ -71,7 +71,10 @@ func suggest(ctx context.Context, e env, from logFlags, agent string, unverified
 	}
 	places := from.Logs
 	if len(places) == 0 {
-		places = logFolders(present.DataDir)
+		var err error
+		if places, err = logFolders(present.DataDir); err != nil {
+			return err
+		}
 	}
 	if err := verifyChains(e, places, unverified); err != nil {
 		return err

@@ -39,7 +39,7 @@ func newServersList(e env) *cobra.Command {
 
 Exit code 1: a server did not answer, or not validly.`,
 		Example: "  callgate servers list --config callgate.yaml",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    arguments(0, 1),
 	}, func(ctx context.Context, loaded *configs.Config, args []string) error {
 		chosen, err := chosenServers(loaded, args)
 		if err != nil {
@@ -71,7 +71,7 @@ func newServersExport(e env) *cobra.Command {
 stated, for "servers accept --from" on another gateway. The server is not asked. Exit code 2:
 nothing was accepted.`,
 		Example: `  callgate servers export github --config callgate.yaml > github.json`,
-		Args:    cobra.ExactArgs(1),
+		Args:    arguments(1, 1),
 	}, func(_ context.Context, loaded *configs.Config, args []string) error {
 		chosen, err := chosenServers(loaded, args)
 		if err != nil {

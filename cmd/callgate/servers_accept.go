@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/spf13/cobra"
 
@@ -36,7 +37,7 @@ with a data_dir of its own. --from replaces all accepted tools of the server, wi
 Exit code 1: a tool that cannot be judged strictly was left out, with the reason.`,
 		Example: `  callgate servers accept github --dry-run --config callgate.yaml
   callgate servers accept github search_repositories --expect 5f1c… --config callgate.yaml`,
-		Args: cobra.MinimumNArgs(1),
+		Args: arguments(1, math.MaxInt),
 	}, func(ctx context.Context, loaded *configs.Config, args []string) error {
 		chosen, err := chosenServers(loaded, args)
 		if err != nil {

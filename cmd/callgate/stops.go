@@ -87,7 +87,7 @@ func newResume(e env) *cobra.Command {
 		Long: `End a stop, by its id in callgate stops: once that is in the audit log and on disk; other
 gateways follow within a second. What was refused meanwhile is not sent again.`,
 		Example: "  callgate resume stop_BQPJNL6W6O2C",
-		Args:    cobra.ExactArgs(1),
+		Args:    arguments(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := api.open(); err != nil {
 				return err

@@ -64,7 +64,7 @@ func TestStopCommands(t *testing.T) {
 		"stop --agent a --reason r --for 0s":              "--for is 0s",
 		"stop --agent a --reason r --for soon":            "invalid",
 		"stop all --reason r":                             "unknown command",
-		"resume":                                          "accepts 1 arg",
+		"resume":                                          "ID is missing, as in: callgate resume stop_",
 		"stops stop_A":                                    "unknown command",
 		"stop --agent a --reason r --url http://u:p@host": "--url is no URL",
 	} {

@@ -36,7 +36,7 @@ descriptions become escapes; a tool with one elsewhere is left out.
 
 Exit code 1: a tool was left out.`,
 		Example: "  callgate tools import mcp tools.json > tools/imported.yaml",
-		Args:    cobra.ExactArgs(1),
+		Args:    arguments(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return imports(c.Context(), e, args, o, func(name string, data []byte) (*toolimport.Result, error) {
 				return toolimport.MCP(name, data, prefix, o.only...)
@@ -52,7 +52,7 @@ Exit code 1: a tool was left out.`,
 func newImportOfRequest(e env, c *cobra.Command,
 	read func(name string, data []byte, only ...string) (*toolimport.Result, error)) *cobra.Command {
 	var o importFlags
-	c.Args = cobra.ExactArgs(1)
+	c.Args = arguments(1, 1)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return imports(c.Context(), e, args, o, func(name string, data []byte) (*toolimport.Result, error) {
 			return read(name, data, o.only...)
@@ -129,7 +129,7 @@ and tools send it as the document says; without it, a note says what to write.
 
 Exit code 1: a tool was left out.`,
 		Example: "  callgate tools import openapi --prefix pets. petstore.yaml > tools/pets.yaml",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    arguments(0, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.Only = flags.only
 			var name string

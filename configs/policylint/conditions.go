@@ -1,6 +1,7 @@
 package policylint
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -34,9 +35,9 @@ func (l *linter) conditions() {
 			l.constant(r)
 			continue
 		}
-		if r.Effect != policy.Deny && commandPart.MatchString(r.When) && !strings.Contains(r.When, ".matches(") {
-			l.row(CommandPart, r, "the condition looks at a part of a command: a shell runs what comes before or behind it, such as another command after a semicolon. "+
-				"Describe the whole command, with matches('^…$')")
+		if command := openCommand(r); command != "" {
+			l.row(CommandPart, r, "the condition leaves a part of args.%s open: a shell runs what stands there, such as another command after a semicolon. "+
+				"Describe the whole command with matches('^…$'), without . and without classes that take ; | & < > $ or line ends, as \\s does", command)
 			continue
 		}
 		if path := condition.ReadConjunction(r.When).Contradiction(); path != "" {
@@ -130,8 +131,25 @@ func (l *linter) labels() {
 	}
 }
 
-// commandPart is a condition that compares a part of an argument that holds a command.
-var commandPart = regexp.MustCompile(`(?s)\bargs\.(commands?|cmd|script|action)\b.*\.(startsWith|endsWith|contains)\(`)
+// commandName is a member of args that holds a command, or an element of one.
+var commandName = regexp.MustCompile(`^(commands?|cmd|script|action)(\[|$)`)
+
+// openCommand names an argument with a command of which a row that lets it pass describes a part only.
+func openCommand(r policy.Row) string {
+	if r.Effect == policy.Deny {
+		return ""
+	}
+	texts, err := condition.DescribedTexts(r.When, describesAll)
+	if err != nil {
+		return "" // the configuration was loaded: there is none
+	}
+	for _, text := range slices.Sorted(maps.Keys(texts)) {
+		if texts[text] == condition.InPart && commandName.MatchString(text) {
+			return text
+		}
+	}
+	return ""
+}
 
 // onFailure says what a row does whose condition fails.
 var onFailure = map[policy.Effect]string{

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/callgate/callgate/configs/document"
+	"github.com/callgate/callgate/configs/toolimport"
 	"github.com/callgate/callgate/registry"
 )
 
@@ -24,11 +25,18 @@ func FromServer(s Server) (Tools, error) {
 	if len(s.Command) == 0 {
 		u, err := url.Parse(s.URL)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return Tools{}, fmt.Errorf("the server %q is %q; expected its URL, such as https://mcp.example.com/mcp, or -- and the command that starts it", s.Name, s.URL)
+			meant := ""
+			if strings.HasSuffix(s.URL, ".json") {
+				meant = "; for the file of an MCP client, write --from " + s.URL
+			}
+			return Tools{}, fmt.Errorf("the server %q is %q; expected its URL, such as https://mcp.example.com/mcp, or -- and the command that starts it%s", s.Name, s.URL, meant)
 		}
 		if err := checkQuery(u); err != nil {
 			return Tools{}, fmt.Errorf("the server %q: %w", s.Name, err)
 		}
+	}
+	if err := checkArguments(s.Command); err != nil {
+		return Tools{}, fmt.Errorf("the server %q: %w", s.Name, err)
 	}
 	return Tools{Servers: []Server{s}}, nil
 }
@@ -47,7 +55,15 @@ func FromClientFile(name string, data []byte) (Tools, error) {
 		_, list, ok = root.Child("servers") // of Visual Studio Code
 	}
 	if !ok || !list.IsMapping() {
-		root.Fail("found no servers; expected an object with the member mcpServers or servers")
+		const expected = "expected an object with the member mcpServers or servers"
+		switch kind, _ := toolimport.LooksLike(name, data); kind {
+		case toolimport.KindRequest:
+			root.Fail("found %s; %s: --from request %s reads it", kind, expected, name)
+		case toolimport.KindMCP:
+			root.Fail("found %s; %s: callgate tools import mcp %s reads it", kind, expected, name)
+		default:
+			root.Fail("found no servers; %s", expected)
+		}
 		return Tools{}, r.Err()
 	}
 	t := Tools{}
@@ -158,6 +174,9 @@ func (c *clientServer) command(program string) error {
 			return errors.New("its command has ${…}, which only the client can fill in; write the value")
 		}
 	}
+	if err := checkArguments(c.server.Command); err != nil {
+		return err
+	}
 	if c.node.Has("cwd") {
 		return errors.New("it has cwd; a server is started in the folder of servers.yaml")
 	}
@@ -225,6 +244,37 @@ func (c *clientServer) variable(name, prompted string, n document.Node) (Variabl
 	return v, nil
 }
 
+// ofKey is an argument whose value is a key, by its name: an option, with its value or before it, or a
+// variable, as docker run takes one. The file of a key is none.
+var ofKey = regexp.MustCompile(`(?i)^(-{0,2}[a-z0-9_.-]*(?:key|token|secret|passw|credential|authorization)[a-z0-9_.-]*)(?:([=:]).+)?$`)
+
+// checkArguments refuses arguments of a program that may hold a secret, which servers.yaml would show. The error
+// has the name of one, and no value.
+func checkArguments(command []string) error {
+	for i, arg := range command {
+		if i == 0 {
+			continue
+		}
+		found := ofKey.FindStringSubmatch(arg)
+		address, err := url.Parse(arg)
+		switch {
+		case err == nil && address.Host != "" && (address.User != nil || checkQuery(address) != nil):
+			return errors.New("an address in its args may hold a key" + shown)
+		case found == nil || fileOfKey.MatchString(found[1]):
+		case found[2] != "", strings.HasPrefix(arg, "-") && i+1 < len(command) && !strings.HasPrefix(command[i+1], "-"):
+			return fmt.Errorf("its argument %s may hold a key"+shown, found[1])
+		}
+	}
+	return nil
+}
+
+// fileOfKey is the name of an argument that says where a key is.
+var fileOfKey = regexp.MustCompile(`(?i)[_.-](file|path|dir|env|name|id)$`)
+
+// shown is what is wrong with a key among arguments.
+const shown = ", which servers.yaml and the list of processes would show; " +
+	"expected it in a variable that the program reads, under env. If it is no key, write the server into servers.yaml yourself"
+
 // checkQuery refuses a URL whose query may hold a secret, which servers.yaml would show. The error has
 // nothing of it. So does one that cannot be read as members alone, of which servers take more than was looked at.
 func checkQuery(u *url.URL) error {
@@ -278,7 +328,7 @@ func (c *clientServer) address(text string) error {
 	return c.members(headers, "headers", func(key, value document.Node) error {
 		token, bearer := strings.CutPrefix(value.Value, "Bearer ")
 		if !strings.EqualFold(key.Value, "Authorization") || !bearer {
-			return fmt.Errorf("it is asked with the header %s; expected Authorization: Bearer alone", key.Value)
+			return fmt.Errorf("it is asked with the header %s; expected only Authorization: Bearer", key.Value)
 		}
 		stated := *value.Node
 		stated.Value = token

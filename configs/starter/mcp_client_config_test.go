@@ -101,11 +101,13 @@ func TestFromClientFile(t *testing.T) {
 
 func TestNoClientFile(t *testing.T) {
 	for text, says := range map[string]string{
-		`{`:                                "client.json:1:",
-		`{"a":1}`:                          "found no servers",
-		`{"mcpServers":[]}`:                "found no servers",
-		`{"servers":{}}`:                   "no server that can be taken over",
-		`{"mcpServers":{},"mcpServers":1}`: "client.json:1:",
+		`{`:                                      "client.json:1:",
+		`{"a":1}`:                                "found no servers",
+		`{"model":"m","messages":[],"tools":[]}`: "found a request to a model; expected an object with the member mcpServers or servers: --from request client.json reads it",
+		`{"tools":[{"name":"a","inputSchema":{}}]}`: "callgate tools import mcp client.json reads it",
+		`{"mcpServers":[]}`:                         "found no servers",
+		`{"servers":{}}`:                            "no server that can be taken over",
+		`{"mcpServers":{},"mcpServers":1}`:          "client.json:1:",
 	} {
 		if _, err := FromClientFile("client.json", []byte(text)); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", text, err)
@@ -145,5 +147,25 @@ func TestKeysInQueries(t *testing.T) {
 		if err != nil || len(found.Servers) != map[bool]int{true: 2, false: 1}[kept] {
 			t.Errorf("%s: found %+v, %v", query, found.Servers, err)
 		}
+	}
+}
+
+// TestKeysInArguments: arguments that may hold a key leave their server out, and are named without their value.
+func TestKeysInArguments(t *testing.T) {
+	for args, named := range map[string]string{
+		`"--key","s3cret"`: "--key", `"-y","p","--api-key=s3cret"`: "--api-key", `"--API_TOKEN","s3cret"`: "--API_TOKEN", `"-token=s3cret"`: "-token",
+		`"--password","s3cret"`: "--password", `"run","-e","GITHUB_TOKEN=s3cret","image"`: "GITHUB_TOKEN", `"--header","Authorization: Bearer s3cret"`: "Authorization",
+		`"mcp-remote","https://example.com/mcp?key=s3cret"`: "an address", `"postgresql://me:s3cret@localhost/db"`: "an address",
+		`"run","-e","GITHUB_TOKEN","image"`: "", `"--key-file","/a"`: "", `"--token"`: "", `"--show-keys","-v"`: "", `"monkey","a"`: "", `"/home/me/tokens"`: "", `"https://example.com/mcp"`: "",
+	} {
+		found, err := FromClientFile("client.json", []byte(`{"mcpServers":{"x":{"command":"p","args":[`+args+`]},"y":{"command":"p"}}}`))
+		notes := strings.Join(found.Notes, "\n")
+		if err != nil || len(found.Servers) != map[bool]int{true: 2, false: 1}[named == ""] || !strings.Contains(notes, named) || strings.Contains(notes, "s3cret") {
+			t.Errorf("%s: found %+v, %q, %v", args, found.Servers, notes, err)
+		}
+	}
+	_, err := FromServer(Server{Name: "x", Command: []string{"p", "--api-key=s3cret"}})
+	if err == nil || !strings.Contains(err.Error(), "--api-key may hold a key") || strings.Contains(err.Error(), "s3cret") {
+		t.Errorf("found %v", err)
 	}
 }

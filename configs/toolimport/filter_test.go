@@ -133,7 +133,7 @@ func TestGroupNotes(t *testing.T) {
 		add(fmt.Sprintf(`tool "t%d": input_schema at /properties/p%d: declares no members; additionalProperties: true was added`, i, i))
 		add(fmt.Sprintf(`PUT /pets/{id%d}: found a request body of "text/%d"; expected application/json`, i, i))
 		add(fmt.Sprintf(`GET /v1/items:list%d: found the cookie "a\"%d", and no argument is sent as one; expected a query or a header`, i, i))
-		add(fmt.Sprintf(`pets.a%d, pets.b and 3 more: found that the credential "k%d" (http bearer) is asked for, and no argument holds it; x`, i, i))
+		add(fmt.Sprintf(`pets.a%d, pets.b and 3 more: found that the credential "k%d" (http bearer) is required, and is never an argument; x`, i, i))
 	}
 	groups := GroupNotes(notes)
 	var kinds []string
@@ -147,7 +147,7 @@ func TestGroupNotes(t *testing.T) {
 		"input_schema at …: declares no members; additionalProperties: true was added",
 		"found a request body of …; expected application/json",
 		"found the cookie …, and no argument is sent as one; expected a query or a header",
-		"found that the credential … (http bearer) is asked for, and no argument holds it; x",
+		"found that the credential … (http bearer) is required, and is never an argument; x",
 	}
 	if !slices.Equal(kinds, expected) {
 		t.Errorf("the kinds are\n%s\nexpected\n%s", strings.Join(kinds, "\n"), strings.Join(expected, "\n"))

@@ -68,6 +68,10 @@ func importFrom(file string, data []byte, d sourceFormat, only []string) (*Resul
 		return nil, err
 	}
 	r := document.Report{Unlimited: true} // each tool that is left out is named
+	if found := otherKind(file, data); found != "" {
+		r.Add(&document.Fault{File: file, Line: 1, Column: 1, Message: "found " + found})
+		return nil, r.Err()
+	}
 	root, ok := document.ReadJSON(&r, file, data)
 	if !ok {
 		return nil, r.Err()

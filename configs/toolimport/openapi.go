@@ -226,7 +226,7 @@ func (d *openAPI) credentials() {
 			how = `add to their run: credential: {in: basic, user: USER, password: "env:NAME"}`
 		}
 		d.importer.out.Changed = append(d.importer.out.Changed,
-			at.Fault("%s: found that the credential %q (%s) is asked for, and no argument holds it; %s", names, scheme, what, how))
+			at.Fault("%s: found that the credential %q (%s) is required, and is never an argument; %s", names, scheme, what, how))
 	}
 }
 
@@ -279,7 +279,6 @@ func (d *openAPI) checkCredentials(imported bool) error {
 
 // IsOpenAPI reports whether a file is meant to be an OpenAPI document, of whatever version.
 func IsOpenAPI(file string, data []byte) bool {
-	var r document.Report
-	root, ok := document.ReadExternal(&r, file, data)
-	return ok && root.IsMapping() && (root.Has("openapi") || root.Has("swagger"))
+	kind, _ := LooksLike(file, data)
+	return kind == KindOpenAPI
 }

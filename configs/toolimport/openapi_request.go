@@ -31,7 +31,7 @@ func (o *operation) read() {
 	}
 	d.Run = tool.Run{Type: "http", Method: o.method, URL: o.server() + o.path, Addresses: o.options.Addresses}
 	if strings.ContainsAny(o.path, "?#") {
-		o.reportFault(o.tool.node, "found ? or # in the path; expected a path alone")
+		o.reportFault(o.tool.node, "found ? or # in the path; expected only a path")
 	}
 	o.schemas, o.argumentNames = newSchemaTranslator(o), map[string]bool{}
 	o.parameters()

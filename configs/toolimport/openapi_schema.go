@@ -82,7 +82,7 @@ func (s *schemaTranslator) translate(n document.Node, depth int) *yaml.Node {
 				s.reportChange(key, "%s beside a $ref means nothing in OpenAPI 3.0; it was left out", name)
 			}
 		case name == "$id" || name == "$anchor":
-			s.reportFault(key, "found %s in a schema; expected references by their place in the document alone", name)
+			s.reportFault(key, "found %s in a schema; expected references only by their place in the document", name)
 		case name == "$schema":
 			if !isDraft2020(value.Value) && !strings.HasPrefix(value.Value, "https://spec.openapis.org/oas/3.") {
 				s.reportFault(value, "found the dialect %s; expected JSON Schema 2020-12", value.Excerpt())

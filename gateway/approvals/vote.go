@@ -161,14 +161,14 @@ var errDoesNotStand = errors.New("the grant is not kept")
 
 // What a voter is told whose vote counts, but perhaps makes no grant.
 const (
-	notMade     = "Your yes counts for this call alone, since its grant could not be recorded."
+	notMade     = "Your yes counts for this call only, since its grant could not be recorded."
 	perhapsMade = "Your yes counts for this call. Whether it stands for others is not known, since the store failed: look at the grants."
 )
 
 func refuseGrant(err error, told string) *refusal.Error {
 	code := refusal.StoreUnavailable
 	if errors.Is(err, store.ErrFull) {
-		code, told = refusal.Overloaded, fmt.Sprintf("Your yes counts for this call alone: %d grants stand, which is the most. An operator can revoke some.", maxGrants)
+		code, told = refusal.Overloaded, fmt.Sprintf("Your yes counts for this call only: %d grants stand, which is the most. An operator can revoke some.", maxGrants)
 	}
 	return refusal.At(refusal.Approval, code, told).WithCause(errors.Join(errDoesNotStand, err))
 }

@@ -141,7 +141,7 @@ func ValidState(state string) bool {
 // UnknownState refuses every state that names no question to this caller and call. It does
 // not give the reason.
 func UnknownState() *refusal.Error {
-	const message = "This state names nothing that was asked of this call, or no longer. Send the call again without it, exactly as before or anew."
+	const message = "This state names nothing that was asked of this call, or no longer. Send the call again without it, unchanged or as a new call."
 	refused := refusal.At(refusal.Schema, refusal.InvalidValue, message)
 	refused.Violations = []refusal.Violation{{Code: refusal.InvalidValue, Path: statePath, Offset: -1, Message: message}}
 	return refused

@@ -58,7 +58,7 @@ func setCredential(request *http.Request, c *tool.Credential, value string) erro
 func (o *Client) Credential(ctx context.Context, c *tool.Credential) (value string, secrets []string, err error) {
 	switch c.In {
 	case tool.InExchange:
-		return "", nil, errors.New("its credential is for calls of an authenticated caller alone")
+		return "", nil, errors.New("its credential is only for calls of an authenticated caller")
 	case tool.InOAuth:
 		token, err := o.tokens.get(ctx, c)
 		if err != nil {

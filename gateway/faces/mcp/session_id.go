@@ -40,7 +40,7 @@ func parseSessionID(h http.Header) (declared []string, f *rpcError) {
 	if len(values) == 0 || len(values) == 1 && values[0] == "" {
 		return nil, nil
 	}
-	unknown := newError(jsonrpc.CodeRequest, "There is no such session: begin anew with %s.",
+	unknown := newError(jsonrpc.CodeRequest, "There is no such session: begin another with %s.",
 		wire.MethodInitialize).withStatus(http.StatusNotFound)
 	parts := strings.Split(values[0], ".")
 	if len(values) > 1 || len(parts) != 3 || parts[0] != sessionVersion ||

@@ -42,7 +42,7 @@ func (d *dialogue) readSafeguards() error {
 		for i, value := range list {
 			o, _ := rawjson.Members(value)
 			if kind, _ := rawjson.String(o.Get("type")); kind != kindSafeguard {
-				return bad(memberSafeguards+"."+strconv.Itoa(i)+".type", "A safeguard of the type %s is not known here: %q alone is.",
+				return bad(memberSafeguards+"."+strconv.Itoa(i)+".type", "A safeguard of the type %s is not known here; expected %q.",
 					parser.Quote(kind), kindSafeguard)
 			}
 		}

@@ -63,7 +63,7 @@ func (d *dialogue) readOwn(def *definition) error {
 // answer would let run.
 func (d *dialogue) checkOwn() error {
 	if d.asksAt != "" && d.isEnforced() {
-		return bad(d.asksAt, "The server %q is taken in the mode orchestrate alone: here the application runs the calls, and people decide them before.", ownLabel)
+		return bad(d.asksAt, "The server %q is taken only in the mode orchestrate: here the application runs the calls, and people decide them before.", ownLabel)
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func (d *dialogue) readTool(raw []byte, param, namespace string) (definition, er
 		}
 		return def, d.checkTool(&def)
 	case namespace != "":
-		return def, bad(param, "A namespace must hold functions and custom tools alone.")
+		return def, bad(param, "A namespace may hold only functions and custom tools.")
 	case kind == "namespace":
 		return def, d.readNamespace(&def, name)
 	case kind == "shell":

@@ -37,7 +37,7 @@ func (c *Call) ClaimKey(ctx context.Context, key string) (*Outcome, error) {
 		return nil, refusal.New(refusal.CallInProgress, "An answer to what was asked is being taken in. Send this one again later.")
 	case answers && other:
 		return nil, refusal.New(refusal.IdempotencyConflict,
-			"What was asked has been answered otherwise, and the first answer stands. Send the call without the state to be asked anew.")
+			"What was asked has been answered otherwise, and the first answer stands. To be asked again, send the call without the state.")
 	case other:
 		return nil, refusal.New(refusal.IdempotencyConflict,
 			"This idempotency key is that of a request with another completion, agent, user, thread or project: use a new key for a new call.")
