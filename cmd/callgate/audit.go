@@ -137,7 +137,7 @@ func newAuditKey(e env) *cobra.Command {
 		Long: `Make an Ed25519 key that signs heads of audit logs. The private key (PKCS #8, PEM) goes to a
 new FILE that only its owner can read: set audit.sign_key: file:FILE. The public key, for
 "audit verify", goes to standard output: keep it elsewhere.`,
-		Example: "  callgate audit key audit.key > audit.pub",
+		Example: "  [ -e audit.key ] || callgate audit key audit.key > audit.pub",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			private, public, err := checkpoint.NewKey()

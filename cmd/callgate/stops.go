@@ -34,7 +34,7 @@ models learn that the operator has stopped this, not why. Operators may stop and
 Exit code 0: in force at every gateway. 1: refused, or other gateways have not confirmed within
 3 seconds (those that have, obey), or cannot be asked. 3: the gateway does not answer.`,
 		Example: `  callgate stop --agent Analyst --reason "refunds twice"
-  callgate stop --tool github.* --for 1h --reason "their token leaked"`,
+  callgate stop --tool 'github.*' --for 1h --reason "their token leaked"`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if body.Reason == "" {
