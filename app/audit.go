@@ -1,7 +1,9 @@
 package app
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"time"
 
@@ -42,5 +44,10 @@ func OpenAuditLog(c *configs.Config, logger *slog.Logger, wait time.Duration) (*
 			logger.Warn("reading the whole audit log", "cause", reason.Error(), "bytes_read", read, "bytes_total", total)
 		}
 	}
-	return audit.Open(c.DataDir, o)
+	log, err := audit.Open(c.DataDir, o)
+	var file *fs.PathError
+	if errors.As(err, &file) {
+		return nil, fmt.Errorf("data_dir: %w", err)
+	}
+	return log, err
 }

@@ -136,7 +136,11 @@ func (k *Authn) reporter(inUse *atomic.Bool) func(identity.RefreshResult) {
 			k.Logger.Info("JWKS refresh succeeded again", "keys", r.Keys)
 		case r.Err != nil && r.Err.Error() != reported:
 			reported = r.Err.Error()
-			k.Logger.Warn("JWKS refresh failed; using cached keys", "cause", reported, "keys", r.Keys)
+			reaction := "using cached keys"
+			if r.Keys == 0 {
+				reaction = "no caller can be authenticated"
+			}
+			k.Logger.Warn("JWKS refresh failed; "+reaction, "cause", reported, "keys", r.Keys)
 		}
 	}
 }

@@ -132,14 +132,14 @@ func Serve(ctx context.Context, path string, loaded *configs.Config, o Options) 
 	internal.ReadTimeout, internal.WriteTimeout = adminTimeout, adminTimeout
 	listener, err := net.Listen("tcp", loaded.Server.Listen)
 	if err != nil {
-		return fmt.Errorf("cannot listen on %s: %w", loaded.Server.Listen, oserr.Reason(err))
+		return cannotListen("server.listen", loaded.Server.Listen, err)
 	}
 	h.callbacks.listening(listener.Addr().String())
 	base.listening(listener.Addr())
 	adminListener, err := net.Listen("tcp", loaded.Server.AdminListen)
 	if err != nil {
 		listener.Close()
-		return fmt.Errorf("cannot listen on %s: %w", loaded.Server.AdminListen, oserr.Reason(err))
+		return cannotListen("server.admin_listen", loaded.Server.AdminListen, err)
 	}
 
 	debug.FreeOSMemory() // of what loading the configuration has left
@@ -213,4 +213,12 @@ func drain(logger *slog.Logger, front *server.Server, public, admin *http.Server
 		return cli.InternalError{Err: err}
 	}
 	return nil
+}
+
+// cannotListen says why there is no listener at the address of a key.
+func cannotListen(key, address string, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%s: %s: another program has it; stop that, or state another address", key, address)
+	}
+	return fmt.Errorf("%s: cannot listen on %s: %w", key, address, oserr.Reason(err))
 }

@@ -103,7 +103,7 @@ func TestApprovalWarnings(t *testing.T) {
 			[]string{"approvals.yaml:2:6: links to approvals are without TLS: anyone who can read what people send there can vote in their place"},
 		},
 		"notices without TLS": {
-			map[string]string{"approvals.yaml": "rules: {refunds: {}, deploys: {}}\nnotify: {url: \"http://hooks.example\", key: \"file:key\"}\n# end\n"},
+			map[string]string{"approvals.yaml": "rules: {refunds: {}, deploys: {}}\nnotify: {url: \"http://hooks.example\", key: \"file:key\"}\n# end\n", "key": "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="},
 			[]string{"approvals.yaml:2:10: notices of approvals are sent without TLS: anyone on the way can read whose calls wait"},
 		},
 		"a variable that is not set": {

@@ -14,6 +14,7 @@ import (
 	"github.com/callgate/callgate/configs/toolservers/lockfile"
 	"github.com/callgate/callgate/gateway/hook"
 	"github.com/callgate/callgate/identity"
+	"github.com/callgate/callgate/internal/text"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/policy/condition"
 	"github.com/callgate/callgate/ratelimit"
@@ -198,7 +199,7 @@ func (l *loader) load(main, dataDir string) (*Config, error) {
 	}
 	l.checkCountedAlone(limits, c)
 	l.checkApprovals(rules, people, c)
-	l.warnUnmatched(root, limits, workspaces, people, c)
+	l.warnUnmatched(root, limits, workspaces, people, spending.Budgets, models, c)
 	l.warnUnmatchedHooks(hooks, c)
 	l.buildUpstreams(root, models, c)
 	l.checkBudgets(limits, spending, models, c)
@@ -402,7 +403,7 @@ func (c *Config) Embedded() bool { return strings.HasPrefix(c.Files[0], builtinN
 
 // String names a configuration for people.
 func (c *Config) String() string {
-	return fmt.Sprintf("%s (%d tools, digest %.12s)", c.Files[0], len(c.Tools.Entries()), c.Digest)
+	return fmt.Sprintf("%s (%s, digest %.12s)", c.Files[0], text.Count(len(c.Tools.Entries()), "tool"), c.Digest)
 }
 
 // ReadPolicy reads the policy file of a configuration again, as it is now.

@@ -2,10 +2,12 @@ package configs
 
 import (
 	"errors"
+	"os"
 	"strings"
 
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/identity"
+	"github.com/callgate/callgate/internal/oserr"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -40,6 +42,11 @@ func (j *JWT) ReadNode(n document.Node, _ string) {
 		return
 	}
 	reportOptionErrors(n, o.Validate())
+	if o.JWKSFile != "" {
+		if _, err := os.Stat(o.JWKSFile); err != nil {
+			n.At("/jwks_file").Warn("%s: %v; put the issuer's keys there: without them no caller can be authenticated", o.JWKSFile, oserr.Reason(err))
+		}
+	}
 }
 
 // reportOptionErrors reports each option that cannot be used, at its key.

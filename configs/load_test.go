@@ -168,6 +168,31 @@ func TestWarnings(t *testing.T) {
 		"limits for an unknown agent":       {map[string]string{"limits.yaml": "replicas: 1\nagents:\n  Analist: {rate: 2/s}\n# end\n"}, []string{`limits.yaml:3:3: limits for the agent "Analist", which nothing names (did you mean "Analyst"?)`}},
 		"limits for an unknown tool":        {map[string]string{"limits.yaml": "tools:\n  web.search: {rate: 1/s}\n  web.serch: {rate: 2/s}\n# end\n"}, []string{`limits.yaml:3:3: limits for the tool "web.serch", which is not registered (did you mean "web.search"?)`}},
 		"limits for an agent's unknown one": {map[string]string{"limits.yaml": "agents:\n  Analyst:\n    tools: {web.serch: {rate: 2/s}}\n# end\n"}, []string{`limits.yaml:3:13: limits for the tool "web.serch", which is not registered (did you mean "web.search"?)`}},
+		"budgets that bound nothing": {map[string]string{
+			"limits.yaml": "budgets:\n" +
+				"  - {name: a, agents: [Analyst, Analist, \"An*\"], window: day, tokens: 1}\n" +
+				"  - {name: b, projects: [acme/alfa, \"acme/*\"], window: day, tokens: 1}\n" +
+				"  - {name: c, models: [small, smal, \"sm*\", big-1, \"b*\", \"c*\"], window: day, tokens: 1}\n" +
+				"  - {name: d, principals: [anybody], window: day, tokens: 1}\n# end\n",
+			"callgate.yaml":  strings.Replace(configtest.Base(t)["callgate.yaml"].Data, "# end", "upstreams: upstreams.yaml\n# end", 1),
+			"upstreams.yaml": "upstreams: [{name: m, base_url: https://example.com/v1, default_output_tokens: 9, models: [{id: small}, {id: big-*}]}]\n# end\n",
+		}, []string{
+			"limits.yaml:1:1: budgets without the key redis are counted by this process alone, and forget what was spent when it ends",
+			`limits.yaml:2:33: the budget "a" is for "Analist", which matches none of the agents (did you mean "Analyst"?)`,
+			`limits.yaml:3:26: the budget "b" is for "acme/alfa", which matches none of the projects (did you mean "acme/alpha"?)`,
+			`limits.yaml:4:31: the budget "c" is for "smal", which matches none of the models (did you mean "small"?)`,
+			`limits.yaml:4:57: the budget "c" is for "c*", which matches none of the models`,
+		}},
+		"a member that nothing declares": {map[string]string{"tools/more.yaml": "tools:\n  - name: a\n    input_schema: {type: object, required: [txt, text], properties: {text: {type: string}}}\n" +
+			"    run: {type: client}\n# end\n"},
+			[]string{`tools/more.yaml:3:45: the schema of a requires "txt", which it does not declare, so nothing fits it (did you mean "text"?)`}},
+		"a secret that is not there": {map[string]string{
+			"callgate.yaml":  strings.Replace(configtest.Base(t)["callgate.yaml"].Data, "# end", "upstreams: upstreams.yaml\n# end", 1),
+			"upstreams.yaml": "upstreams: [{name: m, base_url: https://example.com/v1, key: \"file:key\", models: [{id: a}]}]\n# end\n",
+		}, []string{"upstreams.yaml:1:62: key: found no such file; expected a file; put the secret there: without it, what needs the secret fails"}},
+		"keys of an issuer that are not there": {map[string]string{
+			"callgate.yaml": "auth: {mode: jwt, jwt: {issuer: a, audience: b, jwks_file: no.json}}\nregistry: {files: [tools/*.yaml, tools/*.json]}\n# end\n",
+		}, []string{"callgate.yaml:1:49: no.json: no such file or directory; put the issuer's keys there: without them no caller can be authenticated"}},
 		"an agent of a principal that no project lists": {principalWith("agents: [Analyst, Internn], workspace: acme, projects: [alpha]"), []string{
 			`principals.yaml:2:113: the agent "Internn" is listed by no project (did you mean "Intern"?)`}},
 		"a workspace of a principal that is not there": {principalWith("agents: [Analyst], workspace: acne, projects: [alpha]"), []string{

@@ -16,10 +16,7 @@ import (
 // Settings are the keys of the main file, with their defaults. The comments of its keys are those of
 // the annotated example.
 type Settings struct {
-	// Where the gateway listens. The admin listener is for operators only: on loopback it is open to
-	// every program of this machine; on any other address every request needs the credential of a
-	// principal with operator: true (of a token, the claim callgate_operator), and with auth.mode none
-	// it does not load.
+	// Where the gateway listens. The admin listener is for operators only, see docs/admin-api.md.
 	Server Server `key:"server" restart:""`
 	// How callers are authenticated: none (requests say who they are for, so only loopback may be
 	// listened on), keys (each caller sends the key of a principal, see callgate keys new), or jwt (a

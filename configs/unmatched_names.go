@@ -7,7 +7,9 @@ import (
 
 	"github.com/callgate/callgate/configs/document"
 	"github.com/callgate/callgate/internal/similar"
+	"github.com/callgate/callgate/ratelimit/budget"
 	"github.com/callgate/callgate/refusal"
+	"github.com/callgate/callgate/upstream"
 )
 
 // maxHints bounds the hints at near names of one load, beside those of the policy.
@@ -18,6 +20,7 @@ const maxHints = 50
 type unmatched struct {
 	*Config
 	suggest  similar.Suggester
+	models   []upstream.Definition
 	agents   []string // that a project or a principal names
 	tools    []string
 	projects []string // as workspace/project
@@ -26,11 +29,11 @@ type unmatched struct {
 
 // warnUnmatched warns of such names in the main file and in the files of limits, workspaces and
 // principals.
-func (l *loader) warnUnmatched(root, limits, workspaces, people document.Node, c *Config) {
+func (l *loader) warnUnmatched(root, limits, workspaces, people document.Node, budgets []budget.Budget, models []upstream.Definition, c *Config) {
 	if len(l.report.Faults) > 0 {
 		return
 	}
-	u := &unmatched{Config: c, suggest: similar.Suggester{Left: maxHints}, brought: l.toolsOfRequests,
+	u := &unmatched{Config: c, suggest: similar.Suggester{Left: maxHints}, brought: l.toolsOfRequests, models: models,
 		agents: slices.Sorted(maps.Keys(c.Agents))}
 	for _, e := range c.Tools.Entries() {
 		u.tools = append(u.tools, e.Name())
@@ -42,6 +45,7 @@ func (l *loader) warnUnmatched(root, limits, workspaces, people document.Node, c
 	}
 	u.defaultProject(root)
 	u.limits(limits)
+	u.budgets(limits, budgets)
 	u.principals(people)
 	if c.Auth.Mode == AuthKeys {
 		u.projectAgents(workspaces)
@@ -77,11 +81,11 @@ func (u *unmatched) limits(n document.Node) {
 		if !u.Agents[agent] {
 			n.At(refusal.Pointer("agents", agent)).Warn("limits for the agent %q, which nothing names%s", agent, u.near(agent, u.agents))
 		}
-		u.budgets(n, slices.Sorted(maps.Keys(u.Limits.Agents[agent].Tools)), "agents", agent, "tools")
+		u.limited(n, slices.Sorted(maps.Keys(u.Limits.Agents[agent].Tools)), "agents", agent, "tools")
 	}
-	u.budgets(n, slices.Sorted(maps.Keys(u.Limits.Tools)), "tools")
+	u.limited(n, slices.Sorted(maps.Keys(u.Limits.Tools)), "tools")
 	if t := u.Limits.Threads; t != nil && t.Equal != nil {
-		u.budgets(n, slices.Sorted(maps.Keys(t.Equal.Tools)), "threads", "equal", "tools")
+		u.limited(n, slices.Sorted(maps.Keys(t.Equal.Tools)), "threads", "equal", "tools")
 	}
 	for project := range u.Limits.Projects {
 		if _, ok := u.Workspaces[project.Workspace].Projects[project.Name]; !ok {
@@ -92,11 +96,41 @@ func (u *unmatched) limits(n document.Node) {
 	}
 }
 
-func (u *unmatched) budgets(n document.Node, tools []string, path ...string) {
+func (u *unmatched) limited(n document.Node, tools []string, path ...string) {
 	for _, tool := range tools {
 		if _, ok := u.Tools.Lookup(tool); !ok && !u.brought {
 			n.At(refusal.Pointer(append(path, tool)...)).Warn("limits for the tool %q, which is not registered%s", tool,
 				u.near(tool, u.tools))
+		}
+	}
+}
+
+// budgets warns of names in budgets that match nothing: such a budget bounds nothing.
+func (u *unmatched) budgets(n document.Node, all []budget.Budget) {
+	var callers, models []string
+	for _, p := range u.Principals {
+		callers = append(callers, p.Name)
+	}
+	for _, d := range u.models {
+		for _, m := range d.Models {
+			models = append(models, m.ID)
+		}
+	}
+	for i := range all {
+		b := &all[i]
+		warn := func(key string, patterns, names []string, matches func(pattern, name string) bool) {
+			for j, pattern := range patterns {
+				if !slices.ContainsFunc(names, func(name string) bool { return matches(pattern, name) }) {
+					n.At(fmt.Sprintf("/budgets/%d/%s/%d", i, key, j)).Warn("the budget %q is for %q, which matches none of the %s%s", b.Name,
+						pattern, key, u.near(pattern, names))
+				}
+			}
+		}
+		warn("agents", b.Agents, u.agents, budget.Matches)
+		warn("projects", b.Projects, u.projects, budget.Matches)
+		warn("models", b.Models, models, budget.MayMatch)
+		if u.Auth.Mode == AuthKeys { // the principals of tokens are the issuer's
+			warn("principals", b.Principals, callers, budget.Matches)
 		}
 	}
 }

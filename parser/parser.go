@@ -29,12 +29,18 @@ package parser
 import (
 	"unicode/utf8"
 
+	"github.com/callgate/callgate/internal/ascii"
 	"github.com/callgate/callgate/refusal"
 )
 
-// Truncates reports whether a finish reason means that the completion was cut.
+// Truncates reports whether a finish reason means that the completion was cut: length or content_filter, or another API's
+// word for the first, however it is spelt.
 func Truncates(finishReason string) bool {
-	return finishReason == "length" || finishReason == "content_filter"
+	switch ascii.Folded(finishReason) {
+	case "length", "contentfilter", "maxtokens", "maxoutputtokens":
+		return true
+	}
+	return false
 }
 
 // Parse judges one whole completion. With truncated, a complete call, or an

@@ -191,6 +191,17 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
+func TestTruncates(t *testing.T) {
+	for reason, want := range map[string]bool{
+		"length": true, "Length": true, "content_filter": true, "max_tokens": true, "MAX_TOKENS": true, "max_output_tokens": true,
+		"": false, "stop": false, "tool_calls": false, "lenght": false, "end_turn": false,
+	} {
+		if parser.Truncates(reason) != want {
+			t.Errorf("%q: expected %t", reason, want)
+		}
+	}
+}
+
 func TestAllowForeign(t *testing.T) {
 	o := parser.Options{JSONInText: parser.AllowForeign}
 	for in, want := range map[string]string{

@@ -152,7 +152,7 @@ func Covers(pattern, tool string) bool { return lexical.Matches(tool, pattern) }
 // parseRow reads a p row; ok is false when it has a fault.
 func parseRow(r record, f *faults) (*rule, bool) {
 	if len(r.fields) != 6 {
-		f.add(r.line, 1, fmt.Sprintf("a p row of %d fields", len(r.fields)), "6: p, subject, domain, tool, when, effect")
+		f.add(r.line, 1, fmt.Sprintf("a p row of %d fields", len(r.fields)), "6: p, subject, domain, tool, when, effect"+commaHint(r, 6))
 		return nil, false
 	}
 	subject, domain, tool, when, effect := r.fields[1], r.fields[2], r.fields[3], r.fields[4], r.fields[5]
@@ -176,10 +176,18 @@ func parseRow(r record, f *faults) (*rule, bool) {
 	return &rule{Row: row, place: [1]string{row.Place()}, domain: where}, len(f.list) == before
 }
 
+// commaHint says what more fields than a row has mostly come from.
+func commaHint(r record, most int) string {
+	if len(r.fields) <= most {
+		return ""
+	}
+	return "; a field with a comma stands in quotes"
+}
+
 // parseGrant reads a g row; ok is false when it has a fault.
 func parseGrant(r record, f *faults) (*grant, bool) {
 	if len(r.fields) != 4 {
-		f.add(r.line, 1, fmt.Sprintf("a g row of %d fields", len(r.fields)), "4: g, agent or role, role, domain")
+		f.add(r.line, 1, fmt.Sprintf("a g row of %d fields", len(r.fields)), "4: g, agent or role, role, domain"+commaHint(r, 4))
 		return nil, false
 	}
 	member, role, domain := r.fields[1], r.fields[2], r.fields[3]

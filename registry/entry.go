@@ -39,7 +39,7 @@ func loadEntry(t *Tool, before *Registry, compiler *schema.Compiler) (*Entry, []
 		tool.InputSchema = old.tool.InputSchema
 	} else {
 		tool.InputSchema = slices.Clone(tool.InputSchema) // the schema keeps it
-		e.input, problems = compiler.Compile(tool.InputSchema, schema.Options{Open: tool.Open})
+		e.input, problems = compiler.Compile(tool.InputSchema, schema.Options{Open: tool.Open, Doubts: true})
 		report("input_schema", problems)
 	}
 	switch {
@@ -132,6 +132,9 @@ func (e *Entry) Judge(name string, raw []byte, decode func() map[string]any) []s
 func (e *Entry) JudgeOutput(raw []byte, decode func() any) []schema.Violation {
 	return e.output.Judge(e.tool.Name, raw, decode)
 }
+
+// Doubts are what is allowed in the schema of arguments, and surely not meant.
+func (e *Entry) Doubts() []schema.Fault { return e.input.Doubts() }
 
 // HasBoundaries reports whether Boundaries could list anything, whatever the arguments.
 func (e *Entry) HasBoundaries() bool { return e.input.HasBoundaries() }

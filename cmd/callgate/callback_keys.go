@@ -9,6 +9,7 @@ import (
 	"github.com/callgate/callgate/app"
 
 	"github.com/callgate/callgate/internal/oserr"
+	"github.com/callgate/callgate/internal/text"
 )
 
 // defaultKeptKeys is how many keys stand beside a new one, unless it is said.
@@ -42,7 +43,7 @@ keep keys for as long as tools may take to answer.`,
 			if err != nil {
 				return fmt.Errorf("%s: %w", file, oserr.Reason(err))
 			}
-			fmt.Fprintf(e.Stdout, "%s: %d keys; the newest signs from %s\n", file, keys.Len(), from.UTC().Format(time.RFC3339))
+			fmt.Fprintf(e.Stdout, "%s: %s; the newest signs from %s\n", file, text.Count(keys.Len(), "key"), from.UTC().Format(time.RFC3339))
 			return nil
 		},
 	}

@@ -87,7 +87,7 @@ func judgeCommand(e env, c *cobra.Command, jsonlUsage string,
 		c.Flags().StringVar(&r.Subject.Thread, "thread", "", "the `THREAD` that calls are in, for conditions that ask what it has done")
 	}
 	c.Flags().StringVar(&r.Subject.FinishReason, "finish-reason", "",
-		"why the model stopped, as its `REASON`; with length or content_filter the completion is cut")
+		"why the model stopped, as its `REASON`; with length, max_tokens, max_output_tokens or content_filter the completion is cut")
 	c.Flags().BoolVar(&lines, "jsonl", false, jsonlUsage)
 	return c
 }

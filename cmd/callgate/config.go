@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/callgate/callgate/internal/text"
 )
 
 func newConfig(e env) *cobra.Command {
@@ -38,8 +40,8 @@ Exit code 2: a fault.`,
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(e.Stdout, "%s is valid: %d files, %d tools, digest %s\n", c.Files[0], len(c.Files), len(c.Tools.Entries()),
-				c.Digest)
+			fmt.Fprintf(e.Stdout, "%s is valid: %s, %s, digest %s\n", c.Files[0], text.Count(len(c.Files), "file"),
+				text.Count(len(c.Tools.Entries()), "tool"), c.Digest)
 			return nil
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

@@ -21,6 +21,16 @@ func configFlag(c *cobra.Command, into *string) {
 	_ = c.MarkFlagFilename("config", "yaml")
 }
 
+// notEmpty refuses flags that are stated and empty, as of a variable of the shell that was not set.
+func notEmpty(c *cobra.Command, names ...string) error {
+	for _, name := range names {
+		if c.Flags().Changed(name) && c.Flags().Lookup(name).Value.String() == "" {
+			return fmt.Errorf("--%s is empty; expected a value, or no --%s", name, name)
+		}
+	}
+	return nil
+}
+
 // fileFlag is a flag that names a file: an empty name is a variable of the shell
 // that was not set, and must not mean another file.
 type fileFlag string

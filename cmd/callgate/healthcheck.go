@@ -59,7 +59,7 @@ func askReady(ctx context.Context, e env, address string) error {
 	client := &http.Client{Transport: &http.Transport{Proxy: nil, DisableKeepAlives: true}}
 	response, err := client.Do(request)
 	if err != nil {
-		fmt.Fprintln(e.Stdout, "not reached")
+		fmt.Fprintf(e.Stdout, "%s is not reached\n", net.JoinHostPort(host, port))
 		return cli.ErrRefused
 	}
 	defer response.Body.Close()

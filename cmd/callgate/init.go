@@ -61,6 +61,9 @@ Exit code 1: a tool or server was left out, or tools were not accepted; all else
       npx -y @modelcontextprotocol/server-filesystem /home/me/notes`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := notEmpty(c, "from", "agent", "upstream", "upstream-key", "name", "url"); err != nil {
+				return err
+			}
 			return runInit(c.Context(), e, f, args, c.ArgsLenAtDash())
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

@@ -14,6 +14,7 @@ import (
 	"github.com/callgate/callgate/internal/cli"
 	"github.com/callgate/callgate/internal/input"
 	"github.com/callgate/callgate/internal/terminal"
+	"github.com/callgate/callgate/internal/text"
 )
 
 // acceptFirst shows the definitions of each server, and accepts them where somebody says so. Programs that
@@ -79,7 +80,7 @@ func acceptFirst(ctx context.Context, e env, main string, f initFlags) (bool, er
 		if err := proposal.Write(); err != nil {
 			return false, fmt.Errorf("the accepted tools could not be saved: %w", err)
 		}
-		fmt.Fprintf(e.Stdout, "accepted %d tools of %s\n", len(proposal.Accepted.Pins), s.Name)
+		fmt.Fprintf(e.Stdout, "accepted %s of %s\n", text.Count(len(proposal.Accepted.Pins), "tool"), s.Name)
 	}
 	return all, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/configs/starter"
 	"github.com/callgate/callgate/internal/cli"
+	"github.com/callgate/callgate/internal/text"
 	"github.com/callgate/callgate/policy"
 )
 
@@ -28,8 +29,12 @@ func initNext(e env, p *starter.Plan, folder string, f initFlags, loaded *config
 			permitted = append(permitted, t.Name())
 		}
 	}
-	fmt.Fprintf(w, "%d of %d tools are permitted to %s; policy.csv says which, and denies all others\n", len(permitted),
-		len(loaded.Tools.Entries()), f.options.Agent)
+	are := "are"
+	if len(loaded.Tools.Entries()) == 1 {
+		are = "is"
+	}
+	fmt.Fprintf(w, "%d of %s %s permitted to %s; policy.csv says which, and denies all others\n", len(permitted),
+		text.Count(len(loaded.Tools.Entries()), "tool"), are, f.options.Agent)
 	fmt.Fprintln(w, "Next:")
 	if folder != "." {
 		fmt.Fprintf(w, "  cd %s\n", folder)

@@ -128,6 +128,8 @@ func TestInitArguments(t *testing.T) {
 		"--name is for --from mcp":           "--name a",
 		"--url is for --from openapi":        "--from request a.json --url http://a",
 		"--upstream-key is the key of":       "--upstream-key env:A",
+		"--upstream is empty":                "--upstream=",
+		"--url is empty":                     "--from openapi a.yaml --url=",
 		"--name is \"a.b\"":                  "--from mcp --name a.b http://127.0.0.1:1/mcp",
 		"cannot read absent.json: no such file or directory; expected the file of an MCP client":       "--from absent.json",
 		"cannot read absent.yaml: no such file or directory; expected the file of an OpenAPI document": "--from openapi absent.yaml",

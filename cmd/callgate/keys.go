@@ -24,7 +24,7 @@ func newKeys(e env) *cobra.Command {
 		Long: `Make a key of 256 random bits, which the caller sends as "Authorization: Bearer KEY". It is
 printed once, to standard error. Its entry for the principals file, with only its SHA-256,
 goes to standard output.`,
-		Example: `  callgate keys new --name ci >> principals.yaml   # then edit, and end with "# end"`,
+		Example: `  { echo principals:; callgate keys new --name ci; echo "# end"; } > principals.yaml`,
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if f := c.Flags(); !f.Changed("agents") || !f.Changed("workspace") || !f.Changed("projects") {

@@ -37,7 +37,7 @@ func TestLocate(t *testing.T) {
 		args []string
 		shot string // what standard output has with a configuration that has the tool a.b alone
 	}{
-		"config check":   {[]string{"config", "check"}, "1 tools"},
+		"config check":   {[]string{"config", "check"}, "1 tool,"},
 		"tools list":     {[]string{"tools", "list"}, "a.b"},
 		"check":          {[]string{"check"}, `"tool":"a.b"`},
 		"call":           {[]string{"call"}, `{"echo":{}}`},

@@ -70,7 +70,7 @@ func TestOpenAPIEndToEnd(t *testing.T) {
 		t.Fatalf("without a server: exit code %d, %s", code, errorOutput)
 	}
 	code, tools, errorOutput := program(petsDocument, "tools", "import", "openapi", "--url", server.URL+"/v1", "--addresses", "127.0.0.1/32", "--prefix", "pets.", "-")
-	if code != 0 || !strings.Contains(errorOutput, "3 tools imported, 1 changes, 0 reasons") {
+	if code != 0 || !strings.Contains(errorOutput, "3 tools imported, 1 change, 0 reasons") {
 		t.Fatalf("exit code %d: %s", code, errorOutput)
 	}
 	tools = strings.Replace(tools, "method: POST\n", "method: POST\n      credential: env:PETS_TOKEN\n", 1)

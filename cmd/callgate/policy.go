@@ -169,8 +169,11 @@ func explainAfter(c *configs.Config, r *policy.Request, after, labels []string) 
 	var steps []gateway.Step
 	for _, label := range labels {
 		if !slices.Contains(c.Threads.Labels, label) {
-			return nil, fmt.Errorf("--label is %s; expected one of threads.labels in the main file: %s", parser.Quote(label),
-				strings.Join(c.Threads.Labels, ", "))
+			expected := "one of threads.labels in the main file: " + strings.Join(c.Threads.Labels, ", ")
+			if len(c.Threads.Labels) == 0 {
+				expected = "a label of threads.labels in the main file, which lists none"
+			}
+			return nil, fmt.Errorf("--label is %s; expected %s", parser.Quote(label), expected)
 		}
 		steps = append(steps, gateway.Step{Labels: []string{label}, Name: "--label"})
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/callgate/callgate/configs"
 	"github.com/callgate/callgate/gateway"
 	"github.com/callgate/callgate/internal/cli"
+	"github.com/callgate/callgate/internal/text"
 	"github.com/callgate/callgate/policy/lab"
 )
 
@@ -294,7 +295,7 @@ func replayChanges(e env, r *lab.Replay, limit int) error {
 // replayHead says how much was judged: the undecided share first, for without it all else would
 // read as if nothing had changed.
 func replayHead(e env, s lab.ReplaySummary) {
-	fmt.Fprintf(e.Stdout, "%d decisions", s.Decisions)
+	fmt.Fprint(e.Stdout, text.Count(s.Decisions, "decision"))
 	if !s.From.IsZero() {
 		fmt.Fprintf(e.Stdout, ", %s to %s", s.From.UTC().Format(time.DateTime), s.Until.UTC().Format(time.DateTime))
 	}

@@ -99,7 +99,7 @@ func pageStart(t *testing.T, heading, beside string) (got, want string) {
 	for ready := false; !ready; time.Sleep(100 * time.Millisecond) {
 		text := output.String()
 		switch {
-		case strings.Contains(text, "address already in use"):
+		case strings.Contains(text, "another program has it"), strings.Contains(text, "address already in use"):
 			t.Skipf("skipped: the page's start needs addresses that are in use: %s", text)
 		case ctx.Err() != nil:
 			t.Fatalf("the gateway did not come up: %s", text)

@@ -35,7 +35,7 @@ Exit code 0: in force at every gateway. 1: refused, or other gateways have not c
 3 seconds (those that have, obey), or cannot be asked, or a name is unknown: the stop is made, and
 matches nothing now. 3: the gateway does not answer.`,
 		Example: `  callgate stop --agent Analyst --reason "refunds twice"
-  callgate stop --tool github.* --for 1h --reason "their token leaked"`,
+  callgate stop --tool 'github.*' --for 1h --reason "their token leaked"`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if body.Reason == "" {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/callgate/callgate/configs/toolimport"
 	"github.com/callgate/callgate/internal/cli"
+	"github.com/callgate/callgate/internal/text"
 )
 
 func newToolsImport(e env) *cobra.Command {
@@ -35,7 +36,7 @@ with effect once and run.type client; annotations are ignored. Hidden characters
 descriptions become escapes; a tool with one elsewhere is left out.
 
 Exit code 1: a tool was left out.`,
-		Example: "  callgate tools import mcp tools.json > tools/imported.yaml",
+		Example: "  mkdir -p tools && callgate tools import mcp tools.json > tools/imported.yaml",
 		Args:    arguments(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return imports(c.Context(), e, args, o, func(name string, data []byte) (*toolimport.Result, error) {
@@ -72,7 +73,7 @@ text_editor_*, memory_*, computer_* and the toolsets) get the API's schema; a me
 toolset is named computer.left_click. Tools that the provider runs are left out.
 
 Exit code 1: a tool was left out.`,
-		Example: "  callgate tools import anthropic request.json > tools/imported.yaml",
+		Example: "  mkdir -p tools && callgate tools import anthropic request.json > tools/imported.yaml",
 	}, toolimport.Anthropic)
 }
 
@@ -87,7 +88,7 @@ input, a text, whose grammar is not checked. shell, local_shell, apply_patch and
 the API's schema. Tools that the provider runs are left out.
 
 Exit code 1: a tool was left out.`,
-		Example: "  callgate tools import responses request.json > tools/imported.yaml",
+		Example: "  mkdir -p tools && callgate tools import responses request.json > tools/imported.yaml",
 	}, toolimport.Responses)
 }
 
@@ -100,7 +101,7 @@ once and run.type client: the application runs them. Absent parameters are no ar
 strict is not needed. Custom tools are left out.
 
 Exit code 1: a tool was left out.`,
-		Example: "  callgate tools import openai request.json > tools/imported.yaml",
+		Example: "  mkdir -p tools && callgate tools import openai request.json > tools/imported.yaml",
 	}, toolimport.OpenAI)
 }
 
@@ -128,9 +129,12 @@ references to other files. A credential is never an argument: --credential names
 and tools send it as the document says; without it, a note says what to write.
 
 Exit code 1: a tool was left out.`,
-		Example: "  callgate tools import openapi --prefix pets. petstore.yaml > tools/pets.yaml",
+		Example: "  mkdir -p tools && callgate tools import openapi --prefix pets. petstore.yaml > tools/pets.yaml",
 		Args:    arguments(0, 1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := notEmpty(c, "url", "server"); err != nil {
+				return err
+			}
 			o.Only = flags.only
 			var name string
 			var data []byte
@@ -180,7 +184,7 @@ func newImportACP(e env) *cobra.Command {
 acp.terminal.create, which the editor runs) and acp.permission.KIND, as which "callgate acp
 -- COMMAND" judges permissions. The protocol fixes them; change descriptions, schemas and
 effects as you need.`,
-		Example: "  callgate tools import acp > tools/acp.yaml",
+		Example: "  mkdir -p tools && callgate tools import acp > tools/acp.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := e.Stdout.Write(toolimport.ACP())
@@ -217,8 +221,8 @@ func imports(ctx context.Context, e env, args []string, o importFlags,
 func printImported(e env, im *toolimport.Result, all bool) error {
 	printNotes(e, "changed", im.Changed, all)
 	printNotes(e, "left out", im.Refused, all)
-	fmt.Fprintf(e.Stderr, "%d tools imported, %d changes, %d reasons for leaving tools out\n", len(im.Names), len(im.Changed),
-		len(im.Refused))
+	fmt.Fprintf(e.Stderr, "%s imported, %s, %s for leaving tools out\n", text.Count(len(im.Names), "tool"),
+		text.Count(len(im.Changed), "change"), text.Count(len(im.Refused), "reason"))
 	if _, err := e.Stdout.Write(im.YAML); err != nil {
 		return err
 	}

@@ -79,8 +79,11 @@ func Decode(n document.Node, of string, into *Ref) {
 	}
 	if kind == inFile {
 		place = n.ResolvePath(place)
+		if _, _, err := readSecretFile(place); err != nil {
+			warnOnce(n, fmt.Sprintf("%v; put the secret there: without it, what needs the secret fails", err))
+		}
 	} else if os.Getenv(place) == "" {
-		warnUnset(n, place)
+		warnOnce(n, fmt.Sprintf("the environment variable %s is not set, or is empty; set it before callgate starts: without it, what needs the secret fails", place))
 	}
 	*into = Ref{kind, place}
 }
@@ -88,10 +91,8 @@ func Decode(n document.Node, of string, into *Ref) {
 // ReadNode is Decode, for a field of a struct of keys.
 func (s *Ref) ReadNode(n document.Node, of string) { Decode(n, of, s) }
 
-// warnUnset warns once of a variable of the environment that has no secret: what needs it would only say so
-// when it fails.
-func warnUnset(n document.Node, variable string) {
-	warning := fmt.Sprintf("the environment variable %s is not set, or is empty; set it before callgate starts: without it, what needs the secret fails", variable)
+// warnOnce warns of a place that has no secret: what needs it would only say so when it fails.
+func warnOnce(n document.Node, warning string) {
 	if !slices.ContainsFunc(n.Report.Warnings, func(f *document.Fault) bool { return f.Message == warning }) {
 		n.Warn("%s", warning)
 	}

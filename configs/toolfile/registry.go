@@ -43,6 +43,7 @@ func BuildRegistry(r *document.Report, entries []Tool, before *registry.Registry
 	}
 	built, err := before.Renew(tools)
 	if err == nil {
+		warnDoubts(r, entries, built)
 		return built
 	}
 	for _, fault := range LoadErrors(err) {
@@ -53,6 +54,20 @@ func BuildRegistry(r *document.Report, entries []Tool, before *registry.Registry
 		place(entries[fault.Tool].Node(r), fault).Fail("%s", fault.Error())
 	}
 	return nil
+}
+
+// warnDoubts warns of what is allowed in schemas, and surely not meant.
+func warnDoubts(r *document.Report, entries []Tool, built *registry.Registry) {
+	for i := range entries {
+		e, found := built.LookupVersion(entries[i].Definition.Name, cmp.Or(entries[i].Definition.Version, "0.0.0"))
+		if !found {
+			continue // its version is written in another way
+		}
+		for _, doubt := range e.Doubts() {
+			at := place(entries[i].Node(r), &registry.LoadError{Field: []string{"input_schema"}, Pointer: doubt.Pointer})
+			at.Warn("the schema of %s %s", e.Name(), doubt.Message)
+		}
+	}
 }
 
 // place finds where a tool states what a fault is about.

@@ -110,13 +110,13 @@ func (d *openAPI) server() bool {
 	for _, a := range d.options.Addresses {
 		_, prefix := netip.ParsePrefix(a)
 		if _, address := netip.ParseAddr(a); prefix != nil && address != nil {
-			return d.root.Fail("--addresses: found %q; expected an address or a prefix such as 127.0.0.1/32", a)
+			return d.failFlag("--addresses", fmt.Sprintf("found %q; expected an address or a prefix such as 127.0.0.1/32", a))
 		}
 	}
 	if d.options.URL != "" {
 		base, problem := baseURL(d.options.URL)
 		if problem != "" {
-			return d.root.Fail("--url: %s", problem)
+			return d.failFlag("--url", problem)
 		}
 		d.base = base
 		return true
@@ -136,6 +136,12 @@ func (d *openAPI) server() bool {
 	}
 	d.base = base
 	return true
+}
+
+// failFlag reports what is wrong with a flag, and not with the document.
+func (d *openAPI) failFlag(flag, problem string) bool {
+	d.root.Report.Add(&document.Fault{File: flag, Message: problem})
+	return false
 }
 
 // path translates what can be done at one path.

@@ -177,7 +177,7 @@ func (d *Desk) Of(ctx context.Context, id, principal string) (approval.Approval,
 		}
 	}
 	if err != nil || a.Principal != principal {
-		return approval.Approval{}, refusal.New(refusal.NotFound, "There is no such call that asked people for their approval.")
+		return approval.Approval{}, refusal.New(refusal.NotFound, "There is no such call of yours.")
 	}
 	return a, nil
 }

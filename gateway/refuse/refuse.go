@@ -31,7 +31,7 @@ func NotAdmitted() *refusal.Error {
 
 // UnknownCaller refuses a request without a known credential where one is required.
 func UnknownCaller() error {
-	return refusal.New(refusal.Unauthenticated, "A known credential is required. Nothing was executed; the caller must send one.")
+	return refusal.New(refusal.Unauthenticated, "A known credential is required. Nothing was executed; the caller must send a valid one.")
 }
 
 // NeedsOperator refuses a request without a known credential for what is for operators.

@@ -60,7 +60,7 @@ func New(options Options) *Server {
 		e.Handle(method, "/", func(c *gin.Context) { c.String(http.StatusOK, pointer) })
 	}
 	e.NoRoute(s.observeUnknown, func(c *gin.Context) {
-		s.refuseUnserved(c, refusal.NotFound, "There is nothing at this path.")
+		s.refuseUnserved(c, refusal.NotFound, nothingHere)
 	})
 	e.NoMethod(s.observeUnknown, func(c *gin.Context) {
 		s.refuseUnserved(c, refusal.MethodNotAllowed, "This path does not take this method.")
@@ -68,6 +68,11 @@ func New(options Options) *Server {
 	s.engine = e
 	return s
 }
+
+const (
+	nothingHere = "There is nothing at this path."
+	whereToGo   = "Applications call below /v1, MCP clients at /mcp, operators at the admin listener."
+)
 
 // pointer is what a browser finds at the root.
 const pointer = "This is Callgate, a gateway between language models and tools. Applications call it below /v1, and clients of MCP at /mcp.\n" +

@@ -30,7 +30,7 @@ func TestUnknownPathsOfAnAPI(t *testing.T) {
 		"of two, by the header":      {"GET", "/v1/files/x", []string{"Other-Version", "1"}, 404, "two not_found: There is nothing at this path.", ""},
 		"the longer one comes first": {"POST", "/v1/talk/deep/x", []string{"Other-Version", "1"}, 404, "one not_found", ""},
 		"a longer word":              {"GET", "/v1/filesystem", nil, 404, "door not_found", ""},
-		"of none":                    {"GET", "/v1/calls", []string{"Other-Version", "1"}, 404, "door not_found", ""},
+		"of none":                    {"GET", "/v1/calls", []string{"Other-Version", "1"}, 404, "door not_found: There is nothing at this path. Applications call below /v1, MCP", ""},
 		"of another case":            {"GET", "/V1/files", nil, 404, "door not_found", ""},
 		"a method with advice":       {"PUT", "/v1/talk", nil, 405, "talk method_not_allowed: This path does not take this method. Ask for talk.", "POST"},
 		"a method":                   {"PUT", "/v1/talk", []string{"Other-Version", "1"}, 405, "talk method_not_allowed", "POST"},
@@ -42,6 +42,15 @@ func TestUnknownPathsOfAnAPI(t *testing.T) {
 		if w.Code != c.status || !strings.Contains(w.Body.String(), c.answer) || w.Header().Get("Allow") != c.allow {
 			t.Errorf("%s: %d %s, Allow: %q; expected %d %s, Allow: %q", name, w.Code, w.Body, w.Header().Get("Allow"), c.status, c.answer, c.allow)
 		}
+	}
+}
+
+// The log says which path no route takes, but for what may be a token.
+func TestUnservedPathIsLogged(t *testing.T) {
+	var log strings.Builder
+	ask(serverOf(&log, nil), "GET", "/chat/completions/12345678901234567890123456/%0a", http.NoBody)
+	if want := `no route takes the path \"/chat/completions/…/\\n\"`; !strings.Contains(log.String(), want) {
+		t.Errorf("%s\nexpected %s", log.String(), want)
 	}
 }
 

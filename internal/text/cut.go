@@ -1,7 +1,10 @@
-// Package text shortens texts.
+// Package text words texts: it shortens them, and counts things.
 package text
 
-import "unicode/utf8"
+import (
+	"strconv"
+	"unicode/utf8"
+)
 
 // Cut is the longest beginning of a text that has at most so many bytes and ends with a whole code
 // point.
@@ -25,4 +28,12 @@ func Shorten(s string, most int) string {
 		n++
 	}
 	return s
+}
+
+// Count says how many there are of what a noun names, whose plural ends in s.
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
 }

@@ -21,3 +21,11 @@ func TestCut(t *testing.T) {
 		}
 	}
 }
+
+func TestCount(t *testing.T) {
+	for n, want := range map[int]string{0: "0 tools", 1: "1 tool", 2: "2 tools"} {
+		if got := text.Count(n, "tool"); got != want {
+			t.Errorf("%d: %q, expected %q", n, got, want)
+		}
+	}
+}

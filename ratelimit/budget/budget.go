@@ -73,6 +73,16 @@ func Matches(pattern, name string) bool {
 	return false
 }
 
+// MayMatch reports whether a pattern matches a name, or some name that a model's ID with a * at its end stands for.
+func MayMatch(pattern, id string) bool {
+	prefix, wildcard := strings.CutSuffix(id, "*")
+	if !wildcard {
+		return Matches(pattern, id)
+	}
+	first, _, star := strings.Cut(pattern, "*")
+	return strings.HasPrefix(first, prefix) || star && strings.HasPrefix(prefix, first)
+}
+
 // subject is the name that a request is counted for; empty where it has none.
 func (b *Budget) subject(s *Scope) string {
 	switch b.Per {

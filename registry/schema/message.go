@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -120,9 +119,9 @@ func (n *node) requirement(v any, f faultKind, by string) string {
 	case faultConst:
 		return "must be " + listValues(n.constant.list)
 	case faultMinLength:
-		return fmt.Sprintf("must be at least %s long, not %d", plural(n.minLength, "character"), lengthOf(v))
+		return fmt.Sprintf("must be at least %s long, not %d", text.Count(n.minLength, "character"), lengthOf(v))
 	case faultMaxLength:
-		return fmt.Sprintf("must be at most %s long, not %d", plural(n.maxLength, "character"), lengthOf(v))
+		return fmt.Sprintf("must be at most %s long, not %d", text.Count(n.maxLength, "character"), lengthOf(v))
 	case faultPattern:
 		return "must match the pattern " + text.Shorten(n.pattern.source, maxText)
 	case faultFormat:
@@ -138,19 +137,19 @@ func (n *node) requirement(v any, f faultKind, by string) string {
 	case faultMultiple:
 		return "must be a multiple of " + n.multipleOf.String()
 	case faultMinItems:
-		return fmt.Sprintf("must hold at least %s, not %d", plural(n.minItems, "item"), lengthOf(v))
+		return fmt.Sprintf("must hold at least %s, not %d", text.Count(n.minItems, "item"), lengthOf(v))
 	case faultMaxItems:
-		return fmt.Sprintf("must hold at most %s, not %d", plural(n.maxItems, "item"), lengthOf(v))
+		return fmt.Sprintf("must hold at most %s, not %d", text.Count(n.maxItems, "item"), lengthOf(v))
 	case faultUnique:
 		return "must not hold two equal items"
 	case faultContains:
-		return fmt.Sprintf("must hold at least %s%s", plural(n.minContains, "item"), matching(n.contains))
+		return fmt.Sprintf("must hold at least %s%s", text.Count(n.minContains, "item"), matching(n.contains))
 	case faultContainsMany:
-		return fmt.Sprintf("must hold at most %s%s", plural(n.maxContains, "item"), matching(n.contains))
+		return fmt.Sprintf("must hold at most %s%s", text.Count(n.maxContains, "item"), matching(n.contains))
 	case faultMinProperties:
-		return fmt.Sprintf("must hold at least %s, not %d", plural(n.minProperties, "member"), lengthOf(v))
+		return fmt.Sprintf("must hold at least %s, not %d", text.Count(n.minProperties, "member"), lengthOf(v))
 	case faultMaxProperties:
-		return fmt.Sprintf("must hold at most %s, not %d", plural(n.maxProperties, "member"), lengthOf(v))
+		return fmt.Sprintf("must hold at most %s, not %d", text.Count(n.maxProperties, "member"), lengthOf(v))
 	case faultAnyOf:
 		return fmt.Sprintf("has none of the forms that %s allows%s", by, forms(n.anyOf, expected))
 	case faultOneOf:
@@ -258,11 +257,11 @@ func textRange(n *node) string {
 	case n.pattern != nil:
 		return " that matches " + text.Shorten(n.pattern.source, maxText)
 	case n.minLength > 0 && n.maxLength >= 0:
-		return fmt.Sprintf(" of %d to %s", n.minLength, plural(n.maxLength, "character"))
+		return fmt.Sprintf(" of %d to %s", n.minLength, text.Count(n.maxLength, "character"))
 	case n.minLength > 0:
-		return fmt.Sprintf(" of at least %s", plural(n.minLength, "character"))
+		return fmt.Sprintf(" of at least %s", text.Count(n.minLength, "character"))
 	case n.maxLength >= 0:
-		return fmt.Sprintf(" of at most %s", plural(n.maxLength, "character"))
+		return fmt.Sprintf(" of at most %s", text.Count(n.maxLength, "character"))
 	}
 	return ""
 }
@@ -308,13 +307,6 @@ func listValues(values []any) string {
 		list = append(list, fmt.Sprintf("%d more values", len(values)-maxListed))
 	}
 	return join(list, "or")
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return strconv.Itoa(n) + " " + noun + "s"
 }
 
 func lengthOf(v any) int {

@@ -27,7 +27,11 @@ type Schema struct {
 	// secretAdditional makes members secret that the root does not declare.
 	secretAdditional    bool
 	bounded, hasSecrets bool
+	doubts              []Fault
 }
+
+// Doubts are what is allowed and surely not meant, where Options ask for it.
+func (s *Schema) Doubts() []Fault { return s.doubts }
 
 // Closed returns the schema that values are evaluated by: what the author wrote,
 // closed, with every reference inside the document, without identifiers and
@@ -157,6 +161,9 @@ func (c *closing) assemble(raw json.RawMessage, r Options) (*Schema, []Fault) {
 	}
 	c.forDisplay = true
 	s.closed = writeJSON(c.document(c.top, c.at))
+	if r.Doubts {
+		s.doubts = c.undeclarable(c.top)
+	}
 	if s.authored = writeJSON(c.authored(c.top, c.at)); bytes.Equal(s.closed, s.authored) {
 		s.authored = s.closed
 	}

@@ -183,7 +183,7 @@ func (a *API) Authenticate(credential string) (Caller, *refusal.Error) {
 	case p != nil:
 		return Caller{Name: p.Name, Operator: p.Operator, Approves: p.Approves, Agents: p.Agents, Until: p.Until}, nil
 	case !a.options.Loopback:
-		return Caller{}, refusal.New(refusal.Unauthenticated, "This needs the credential of an operator.")
+		return Caller{}, refusal.New(refusal.Unauthenticated, "This needs the credential of an operator or an approver.")
 	}
 	return Caller{Operator: true}, nil
 }

@@ -80,7 +80,11 @@ func (c Caller) check(access Access) *refusal.Error {
 	if c.mayUse(access) {
 		return nil
 	}
-	return refusal.At(refusal.Identity, refusal.PermissionDenied, "Only operators may do this.")
+	who := "operators"
+	if access == Approvers {
+		who = "operators and approvers"
+	}
+	return refusal.At(refusal.Identity, refusal.PermissionDenied, "Only "+who+" may do this.")
 }
 
 // enter admits a caller to an endpoint, where there is room; the caller leaves once it was

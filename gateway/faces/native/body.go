@@ -106,6 +106,9 @@ func ReadBody(data []byte) (Body, error) {
 			}
 			return nil
 		}
+		if name == "tool" {
+			return errBareCall
+		}
 		return unknown(name)
 	}, func(name string, raw []byte) error {
 		switch name {
@@ -134,6 +137,9 @@ func readObject(data []byte, maxDepth int, expected string, expect func(string, 
 	}
 	return err
 }
+
+// errBareCall is a call where the request should be that has it.
+var errBareCall = errors.New(`unknown member "tool"`)
 
 func unknown(name string) error { return fmt.Errorf("unknown member %s", parser.Quote(name)) }
 

@@ -120,15 +120,16 @@ func TestBodiesTakeLittle(t *testing.T) {
 // TestOrderOfMembers: a body is read from the left, and the first fault is told.
 func TestOrderOfMembers(t *testing.T) {
 	for body, want := range map[string]string{
-		``:                                 `not strict JSON: at byte 0 expected a value, found the end`,
-		` {"a":1,"completion":`:            `unknown member "a"`,
-		`{"completion":`:                   `not strict JSON: at byte 14 expected a value, found the end`,
-		`{"completion":"a","completion":1`: `the member "completion" stands twice, the second time at byte 18`,
-		`{"completion":"a"}}`:              "not strict JSON: at byte 18 expected the end, found `}`",
-		`[1]`:                              `found no object; expected an object with completion`,
-		`[1`:                               `not strict JSON: at byte 2 expected a comma or a closing bracket, found the end`,
-		`{"user":"a"}`:                     `"completion" is missing`,
-		`{"completion":"a","id":1}`:        `"id" must be a string`,
+		``:                                     `not strict JSON: at byte 0 expected a value, found the end`,
+		`{"tool":{"name":"a","arguments":{}}}`: `unknown member "tool"`,
+		` {"a":1,"completion":`:                `unknown member "a"`,
+		`{"completion":`:                       `not strict JSON: at byte 14 expected a value, found the end`,
+		`{"completion":"a","completion":1`:     `the member "completion" stands twice, the second time at byte 18`,
+		`{"completion":"a"}}`:                  "not strict JSON: at byte 18 expected the end, found `}`",
+		`[1]`:                                  `found no object; expected an object with completion`,
+		`[1`:                                   `not strict JSON: at byte 2 expected a comma or a closing bracket, found the end`,
+		`{"user":"a"}`:                         `"completion" is missing`,
+		`{"completion":"a","id":1}`:            `"id" must be a string`,
 		`{"completion":"a","thread_ancestors":[[1]]}`: `nested deeper than 2 levels at byte 38`,
 	} {
 		if _, err := native.ReadBody([]byte(body)); err == nil || err.Error() != want {

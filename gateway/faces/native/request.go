@@ -2,6 +2,7 @@ package native
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -66,7 +67,10 @@ func read(header http.Header, received server.Request) (completionRequest, *refu
 		}
 	}
 	b, err := ReadBody(received.Body)
-	if err != nil {
+	switch {
+	case errors.Is(err, errBareCall):
+		return a, bad(`The body is not a request: %v. Send the completion as text/plain, or as {"completion":"…"}.`, err)
+	case err != nil:
 		return a, bad("The body is not a request: %v.", err)
 	}
 	if err := threads.CheckAncestors(b.Thread, b.Ancestors); err != nil {
