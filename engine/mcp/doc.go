@@ -26,7 +26,7 @@
 //
 // Requests leave by outbound: its address policy applies, they use no proxy and no
 // cookies, and redirects are not followed. They carry the server's own credential, which
-// is read as they are sent, and nothing of the caller's. A once call is written once;
+// is read as they are sent, and nothing of the caller's. A once call is written once, but for a forgotten session;
 // streams are not resumed. The arguments stand in a request byte for byte as they were
 // validated; to a program, which reads lines, a line break between tokens is a space. Arguments that the schema marks with x-mcp-header are
 // repeated in headers if the server is of 2026-07-28. The marks are those of its list of
@@ -57,26 +57,26 @@
 //	an error of JSON-RPC     tool_failed, alike; the operator is told the code
 //	input_required           tool_failed, and what is asked with it, as below
 //	a task                   tool_failed: it is not offered to servers
-//	not strict JSON, another invalid_result
-//	id, a compressed body,
+//	not strict JSON, another invalid_result (on a stream, the response
+//	id, a compressed body,   to another request is passed over)
 //	content of a kind that
 //	the protocol has not
 //	too large                result_too_large; on the wire an answer may have four
 //	                         times what its result may have, and 64 KiB
 //	no session               tool_unavailable, address_blocked or tool_timeout, for
 //	                         once calls too: nothing of the call was sent
-//	a forgotten session      the call is sent once more in a new session, of any effect:
-//	                         by its status, 404, the server has not taken it
+//	a forgotten session      as below
 //
 // A member that is null is absent, a result may be structured content alone, and an id may be
 // repeated as text. Of an error, the code and the words are read where they can be.
 //
-// Servers say in other ways, too, that they have no such session: by any status, or by
-// an error that names no request. After such a response to a call or to the request of a
-// list, and after 30 quiet seconds, the server is pinged; one that does not take the ping
-// has forgotten the session, and the next call begins another. The call itself is sent
-// again if its effect lets it run twice, or if the error named no request and spoke of the
-// session: by JSON-RPC the server has not come to the call.
+// Servers say in many ways that they have no such session: by any status, by any error, or in
+// no form at all, and tools say the same of other things. After such a response to a call or to
+// the request of a list, and after 30 quiet seconds, the server is pinged. One that answers
+// the ping by a status or an error other than "method not found" has forgotten the session,
+// and another begins. A once call is sent again, as a second attempt, only if the response was a
+// status of 4xx that did not have its id, and the server takes a ping in the new session: it has not come to the call.
+// Otherwise it is tool_failed by an error that has its id, and else outcome_unknown.
 //
 // Everything else is as the engine says it of http: HTTP statuses, connections that
 // break off, and what goes unanswered, of which a once call is outcome_unknown; the

@@ -160,7 +160,7 @@ var recorded = map[string]conversation{
 		r.list()
 	}},
 	"legacy-server-asks":          {script: func() *scripted { return legacyScript("tools/call", asking) }, converse: func(r *recording) { r.call(nil); r.until(6) }},
-	"legacy-forgets-the-session":  {script: func() *scripted { return legacyScript("tools/call", said+"\nstatus 404\n"+said) }, only: "http", converse: func(r *recording) { r.call(read); r.call(read) }},
+	"legacy-forgets-the-session":  {script: func() *scripted { return legacyScript("tools/call", said+"\nstatus 404\n"+said, "ping", "status 404\nresult {}") }, only: "http", converse: func(r *recording) { r.call(read); r.call(read) }},
 	"legacy-forgets-before-calls": {script: func() *scripted { return legacyScript("ping", "status 404") }, only: "http", converse: func(r *recording) { r.call(nil); r.client.Age(time.Minute); r.call(nil) }},
 	"legacy-refuses-initialized":  {script: func() *scripted { return legacyScript("notifications/initialized", "status 500") }, only: "http", converse: func(r *recording) { r.call(nil) }},
 	"legacy-2025-03-26":           greeting("initialize", `result {"protocolVersion":"2025-03-26","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}`),

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/callgate/callgate/internal/ascii"
-	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/internal/mcp/wire"
 	"github.com/callgate/callgate/internal/refuse"
 )
@@ -221,14 +220,17 @@ func (s *session) ready(ctx context.Context) bool {
 	return now.Sub(last) < pingAfter || s.known(ctx)
 }
 
-// known asks the server, by a ping, whether it still knows the session. One that does not know
-// pings knows the session; one that does not answer says nothing about it.
-func (s *session) known(ctx context.Context) bool {
+// known asks the server, by a ping, whether it still knows the session.
+func (s *session) known(ctx context.Context) bool { return !s.ping(ctx).deniesSession() }
+
+// ping asks the server for any answer in the session. It does not ask one that keeps none.
+func (s *session) ping(ctx context.Context) *reply {
 	if !s.hasState || ctx.Err() != nil {
-		return true
+		return &reply{}
 	}
+	ctx, cancel := context.WithTimeout(ctx, replyTimeout)
+	defer cancel()
 	ping := s.newRequest(wire.MethodPing, nil, nil)
 	ping.params = nil
-	a := s.do(ctx, ping)
-	return !a.sessionGone && (!a.doubtsSession() || a.rpcError != nil && a.rpcError.Code == jsonrpc.CodeMethod)
+	return s.do(ctx, ping)
 }
