@@ -16,9 +16,9 @@ type Engine struct {
 	secrets  *secret.Store
 }
 
-// NewEngine returns an engine. changed is called for a server that reports changed tools;
+// NewEngine returns an engine. changed is called for a server whose tools may have changed, as mcp.Options says;
 // it may be nil. Without ReadSecret in the options, the engine reads secrets by a store of its own.
-func NewEngine(version string, options engine.Options, changed func(server string)) *Engine {
+func NewEngine(version string, options engine.Options, changed func(server string, announced bool)) *Engine {
 	t := &Engine{}
 	if options.ReadSecret == nil {
 		t.secrets = secret.NewStore(options.Now, nil)

@@ -136,7 +136,7 @@ func TestUnreadableLists(t *testing.T) {
 			until := func(what string, holds func() bool) {
 				t.Helper()
 				eventually(t, what, func() bool {
-					f.Changed("hub")
+					f.Changed("hub", false)
 					return holds()
 				})
 			}

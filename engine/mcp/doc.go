@@ -128,6 +128,7 @@
 //
 // No other capability is offered. A request of a server is refused, unless it is a ping.
 // Changed lists of tools are reported to Options.ToolsChanged, at most once a second for
-// each server, and change nothing by themselves. Annotations of tools are not read,
+// each server, and change nothing by themselves. So is, as announced, the first call in a session in which no list was
+// discovered, and, as not announced, a stream of such reports that had broken off. Annotations of tools are not read,
 // because nothing is granted on a server's word.
 package mcp

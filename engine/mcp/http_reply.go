@@ -176,7 +176,7 @@ func (r *remote) readStream(ctx context.Context, response *http.Response, q *req
 // requested.
 func (r *remote) handleNotification(m *message) {
 	if m.method == wire.NoticeChanged {
-		r.client.toolsChanged(r.endpoint.server)
+		r.client.toolsChanged(r.endpoint.server, true)
 	}
 }
 

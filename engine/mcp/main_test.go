@@ -54,7 +54,7 @@ type fixture struct {
 	outbound *outbound.Client
 }
 
-func newFixture(t testing.TB, options engine.Options, changed func(string)) *fixture {
+func newFixture(t testing.TB, options engine.Options, changed func(server string, announced bool)) *fixture {
 	t.Helper()
 	h := &fixture{outbound: outbound.New(options.Outbound())}
 	h.client = mcp.New(mcp.Options{Version: "1.2.3", Outbound: h.outbound, ToolsChanged: changed})

@@ -146,6 +146,10 @@ func (l *sharedSession) readySession(ctx context.Context, call tool.Call) (*sess
 			return nil, l.openFailure(ctx, call, err)
 		}
 		if s.ready(ctx) {
+			// A server that was started anew may have other tools, and had nobody to announce them to.
+			if !s.compared.Swap(true) {
+				l.client.toolsChanged(l.endpoint.server, true)
+			}
 			return s, nil
 		}
 		l.drop(s)
@@ -234,6 +238,7 @@ func (c *Client) Discover(ctx context.Context, server tool.Server) ([]tool.Defin
 		}
 		found, err := s.listWithin(ctx, server.Timeout)
 		if err == nil {
+			s.compared.Store(true)
 			return found, nil
 		}
 		if !s.known(ctx) {

@@ -58,6 +58,7 @@ type session struct {
 	hasState   bool // the server keeps a state that it may forget by itself
 	lastID     atomic.Int64
 	answered   atomic.Bool  // it has answered anything at all
+	compared   atomic.Bool  // its list of tools was discovered, or will be
 	used       atomic.Int64 // when, in nanoseconds
 	headers    atomic.Pointer[map[string][]headerBinding]
 }

@@ -291,7 +291,7 @@ func (l *local) handleOther(line []byte, why error) error {
 func (l *local) handleNotification(m *message) {
 	switch m.method {
 	case wire.NoticeChanged:
-		l.client.toolsChanged(l.server)
+		l.client.toolsChanged(l.server, true)
 	case wire.NoticeProgress:
 		if r, ok := readProgress(m.params); ok {
 			if q := l.requestOfToken(r.token); q != nil {

@@ -32,7 +32,7 @@ func (r *remote) watchChanges(q *request) {
 		case <-time.After(pauses.NextBackOff()):
 		}
 		// A change in the meantime was not announced to anybody.
-		r.client.toolsChanged(r.endpoint.server)
+		r.client.toolsChanged(r.endpoint.server, false)
 	}
 }
 
