@@ -111,7 +111,7 @@ func TestUnreadableLists(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tools := app.NewEngine("test", engine.Options{}, nil)
+			tools := app.NewEngine("test", engine.Options{}, nil, nil)
 			t.Cleanup(tools.Close)
 			k, err := app.NewChecker(loaded)
 			if err != nil {

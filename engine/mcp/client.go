@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/url"
 	"slices"
@@ -18,6 +19,8 @@ import (
 type Options struct {
 	// Version is the version of the gateway, which is sent to servers.
 	Version string
+	// Logger is told of programs that end, or are ended, once they had a session; nil tells nobody.
+	Logger *slog.Logger
 	// Outbound sends the requests; nil reaches no server.
 	Outbound *outbound.Client
 	// ToolsChanged is called with the name of a server whose tools may have changed, at

@@ -42,12 +42,14 @@
 // SIGTERM, and a second later SIGKILL. A program that ends before it has a session is
 // started once more, with initialize as its first request, because servers of the older
 // revisions may end on any other; if that works, its later starts are alike. A program
-// that writes nothing while a call waits, and nothing after a ping, is given up. A line
-// that is too long or no strict JSON fails the call whose id it holds. An error without
+// that writes nothing in the whole time of a call may be at work, and does one thing at a time; if it writes
+// nothing in that of a later call either, and nothing after a ping, it is ended. A line
+// that is too long (up to 256 MiB, which are not kept) or no strict JSON fails the call whose id it holds beside a
+// member "jsonrpc". An error without
 // an id is the answer to the request that begins the session, and later to none. A line
-// that has nothing of a message is passed over, up to 1,000 of them or 1 MiB on end. Any
-// other line ends the program, because nothing after it can be told apart, and the
-// operator is shown its beginning.
+// that does not begin as a message, with a member "jsonrpc" of its own, is passed over, up to 1,000 of them or 1 MiB on
+// end. Any other line ends the program, because nothing after it can be told apart, and the
+// operator is shown its beginning. The last line needs no end. The log says why a program has ended that had a session.
 //
 // # Responses
 //

@@ -41,6 +41,8 @@ func TestHostileAnswers(t *testing.T) {
 		"an event":                 {answer: streaming(event)},
 		"events of all ends":       {answer: streaming(": hi\r\n\r\nevent: message\rdata: {\"jsonrpc\":\"2.0\",\rdata:\"id\":ID,\rdata: \"result\":" + good + "}\r\r")},
 		"an event behind others":   {answer: streaming(": SECRET\n\n", "event: other\ndata: SECRET\n\n", "id: 1\n\n", note, note, event)},
+		"a mark of byte order":     {answer: withMessages("\ufeff" + `{"jsonrpc":"2.0","id":ID,"result":` + good + `}`)},
+		"a mark in a stream":       {answer: streaming("\ufeff" + event)},
 		"two results":              {answer: streaming(event, "data: SECRET\n\n")},
 		"a duplicate name":         {answer: answering(`{"content":[],"content":[{"type":"text","text":"SECRET"}]}`), want: invalid},
 		"an escaped duplicate":     {answer: answering(`{"content":[],"c\u006fntent":[]}`), want: invalid},

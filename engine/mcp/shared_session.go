@@ -158,6 +158,10 @@ func (l *sharedSession) backOff() {
 // watch waits until a session ends, and closes it.
 func (l *sharedSession) watch(s *session) {
 	<-s.connection.ended()
+	if c, ok := s.connection.(*local); ok && c.endCause() != nil && l.client.options.Logger != nil {
+		l.client.options.Logger.Warn("the program of a tool server has ended; the next call starts it anew", "server", l.endpoint.server,
+			"cause", reason(c.endCause()))
+	}
 	l.drop(s)
 	s.connection.closeSession()
 }
