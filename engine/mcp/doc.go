@@ -6,7 +6,7 @@
 //
 // Messages of a server are read strictly and within bounds, and kept as the bytes they came in,
 // so that schemas and numbers stay as they were written. The official SDK follows what a
-// server says of retries and of streams to be resumed, ends the session of all calls for a
+// server says of retries, ends the session of all calls for a
 // fault in one response, and reads a program's output with a decoder that takes the last of
 // two equal members. Without its transports, what is left of it is the handshake: the
 // revision is the newest if server/discover says so, and otherwise one of the older ones,
@@ -26,8 +26,9 @@
 //
 // Requests leave by outbound: its address policy applies, they use no proxy and no
 // cookies, and redirects are not followed. They carry the server's own credential, which
-// is read as they are sent, and nothing of the caller's. A once call is written once, but for a forgotten session;
-// streams are not resumed. The arguments stand in a request byte for byte as they were
+// is read as they are sent, and nothing of the caller's. A once call is written once, but for a forgotten session.
+// A server of the older revisions may end a stream before the response: if an event of it had an id, the rest is asked
+// for by GET, within the time of the call. The arguments stand in a request byte for byte as they were
 // validated; to a program, which reads lines, a line break between tokens is a space. Arguments that the schema marks with x-mcp-header are
 // repeated in headers if the server is of 2026-07-28. The marks are those of its list of
 // tools, which is read when the session begins and at every discovery.
@@ -44,7 +45,7 @@
 // revisions may end on any other; if that works, its later starts are alike. A program
 // that writes nothing in the whole time of a call may be at work, and does one thing at a time; if it writes
 // nothing in that of a later call either, and nothing after a ping, it is ended. A line
-// that is too long (up to 256 MiB, which are not kept) or no strict JSON fails the call whose id it holds beside a
+// that is too long (up to 128 MiB, which are not kept) or no strict JSON fails the call whose id it holds beside a
 // member "jsonrpc". An error without
 // an id is the answer to the request that begins the session, and later to none. A line
 // that does not begin as a message, with a member "jsonrpc" of its own, is passed over, up to 1,000 of them or 1 MiB on

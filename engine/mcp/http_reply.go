@@ -148,6 +148,9 @@ func (r *remote) readStream(ctx context.Context, response *http.Response, q *req
 		case errors.Is(err, errTooLarge):
 			return &reply{tooLarge: true}
 		case errors.Is(err, io.EOF):
+			if id := stream.events.LastID(); ascii.IsVisible(id) {
+				broken.lastEvent, broken.pause = id, stream.events.Pause()
+			}
 			return broken
 		case err != nil:
 			return &reply{err: err}

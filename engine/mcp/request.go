@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/internal/mcp/wire"
@@ -40,6 +41,9 @@ type reply struct {
 	status      int  // of HTTP, if it is not 2xx and says nothing else
 	unaddressed bool // an error came without the request's id, or nothing but responses to others
 	mayBeTaken  bool // a status of 4xx does not say that the server has not come to the request
+
+	lastEvent string        // the id of the last event of a stream that ended before the response
+	pause     time.Duration // that the stream asked for
 
 	retryAfter string
 	redirect   string // the address that a status of 3xx points to

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -664,6 +665,48 @@ func TestSessionsAreKept(t *testing.T) {
 		}
 		if n := f.count("initialize"); n != 1 {
 			t.Errorf("%d sessions", n)
+		}
+	}
+}
+
+// TestStreamsAreResumed: a server of an older revision may end the stream of a call while it works, and gives the rest to a
+// GET with the id of the last event that came whole. The call is sent once.
+func TestStreamsAreResumed(t *testing.T) {
+	for name, c := range map[string]struct {
+		events, rest, second string
+		asks                 []string // the ids of the events that are asked for
+		want                 refusal.Code
+	}{
+		"at once":          {"id: 1\nretry: 1\ndata:\n\n", "id: 2\ndata: DONE\n\n", "", []string{"1"}, ""},
+		"in the end":       {"id: 1\n\n", "id: two\nretry: 1\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n\nid: 3\ndata: {", "data: DONE\n\n", []string{"1", "two"}, ""},
+		"never":            {"id: 1\ndata:\n\n", "status", "", []string{"1"}, refusal.OutcomeUnknown},
+		"without an id":    {"retry: 1\ndata:\n\n", "data: DONE\n\n", "", nil, refusal.OutcomeUnknown},
+		"an id for no one": {"id: a\x00b\ndata:\n\n", "data: DONE\n\n", "", nil, refusal.OutcomeUnknown},
+	} {
+		var asked []string
+		var done string
+		f := newFake(t, true, func(w http.ResponseWriter, r *http.Request, id string) {
+			done = `{"jsonrpc":"2.0","id":` + id + `,"result":` + text("hi") + `}`
+			streaming(c.events)(w, r, id)
+		})
+		f.answers = func(w http.ResponseWriter, r *http.Request, method string) bool {
+			if method != http.MethodGet {
+				return false
+			}
+			events := c.rest
+			if asked = append(asked, r.Header.Get("Last-Event-ID")); len(asked) > 1 {
+				events = c.second
+			}
+			if events == "status" {
+				w.WriteHeader(http.StatusMethodNotAllowed)
+			} else {
+				streaming(strings.ReplaceAll(events, "DONE", done))(w, r, "")
+			}
+			return true
+		}
+		result, refused := newFixture(t, engine.Options{}, nil).run(t, call(f.url, "echo", "once"))
+		if refusedCode(refused) != c.want || c.want == "" && string(result.Body) != "hi" || !slices.Equal(asked, c.asks) || f.count("tools/call") != 1 {
+			t.Errorf("%s: %q %v, asked for %q", name, result.Body, refused, asked)
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 
 const (
 	minLine         = 1 << 20   // bytes that a line may have whatever is waited for
-	maxLine         = 256 << 20 // bytes above the limit, which are skipped, after which the program is given up
+	maxLine         = 128 << 20 // bytes above the limit, which are skipped, after which the program is given up
 	maxNoiseLines   = 1000      // on end that are no messages
 	maxNoiseBytes   = 1 << 20   // of these lines together
 	replyTimeout    = 5 * time.Second

@@ -65,11 +65,5 @@ func (r *remote) openStream(q *request) (*http.Response, error) {
 	if q != nil {
 		return r.send(r.ctx, q)
 	}
-	get := r.request(r.ctx, http.MethodGet, nil)
-	get.Header.Set("Accept", "text/event-stream")
-	if err := r.authorize(get); err != nil {
-		return nil, err
-	}
-	response, _, err := r.client.options.Outbound.Send(get, r.endpoint.addresses, false)
-	return response, err
+	return r.get(r.ctx, "")
 }
