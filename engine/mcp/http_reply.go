@@ -92,7 +92,8 @@ func readRefusal(response *http.Response, id int64, media string) *reply {
 	if err != nil {
 		members, _ := object(body)
 		named, ok := requestID(members["id"])
-		a.mayBeTaken = ok && named == id
+		_, several := array(body)
+		a.mayBeTaken = several || ok && named == id
 		return a
 	}
 	a.mayBeTaken = m.answers(id)

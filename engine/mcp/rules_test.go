@@ -527,6 +527,7 @@ func TestSessionsThatEndOtherwise(t *testing.T) {
 		"200 and another id":       {200, "application/json", sessionError(`"server-error"`), refusal.OutcomeUnknown},
 		"408 and a text":           {408, "text/plain", "Session not found", refusal.OutcomeUnknown},
 		"404, a long text":         {404, "text/plain", strings.Repeat("x", 100_000), refusal.OutcomeUnknown},
+		"404, several messages":    {404, "application/json", "[" + sessionError("ID") + "]", refusal.OutcomeUnknown},
 		"404, no message, its id":  {404, "application/json", `{"id":ID,"error":"Session not found"}`, refusal.OutcomeUnknown},
 	}
 	for _, status := range []int{400, 401, 403, 404, 409, 410, 422, 500, 502, 503} {
