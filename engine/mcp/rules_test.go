@@ -670,6 +670,47 @@ func TestSessionsAreKept(t *testing.T) {
 	}
 }
 
+// TestLostSessionsLetCallsEnd: a call that finds the session lost does not cost the answers to others in it.
+func TestLostSessionsLetCallsEnd(t *testing.T) {
+	came, answer := make(chan bool), make(chan bool)
+	var denies atomic.Bool
+	f := newFake(t, true, func(w http.ResponseWriter, _ *http.Request, id string) {
+		if !denies.Load() {
+			came <- true
+			<-answer
+		}
+		result(w, id, text("hi"))
+	})
+	f.answers = func(w http.ResponseWriter, _ *http.Request, method string) bool {
+		if method == "initialize" && f.count("initialize") > 1 {
+			denies.Store(false)
+		}
+		if denies.Load() && method != "server/discover" {
+			w.WriteHeader(http.StatusNotFound)
+			return true
+		}
+		return false
+	}
+	h := newFixture(t, engine.Options{}, nil)
+	ended := make(chan *refusal.Error, 2)
+	send := func() {
+		_, refused := h.run(t, call(f.url, "echo", "once"))
+		ended <- refused
+	}
+	go send()
+	receive(t, came)
+	denies.Store(true)
+	go send()
+	receive(t, came) // in the new session
+	for range 2 {
+		answer <- true
+		if refused := <-ended; refused != nil {
+			t.Error(refused)
+		}
+	}
+	eventually(t, func() bool { return f.count("DELETE") == 1 })
+}
+
 // TestStreamsAreResumed: a server of an older revision may end the stream of a call while it works, and gives the rest to a
 // GET with the id of the last event that came whole. The call is sent once.
 func TestStreamsAreResumed(t *testing.T) {

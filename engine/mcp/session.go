@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -61,6 +62,10 @@ type session struct {
 	compared   atomic.Bool  // its list of tools was discovered, or will be
 	used       atomic.Int64 // when, in nanoseconds
 	headers    atomic.Pointer[map[string][]headerBinding]
+
+	mu       sync.Mutex
+	inFlight int  // requests
+	retired  bool // it is disconnected once none is in flight
 }
 
 // openSession opens a session over a connection. If it fails, or panics, it ends the
@@ -198,11 +203,30 @@ func (s *session) newRequest(method string, meta map[string]any, members []byte)
 // do sends a request and returns how it ended. If its caller leaves first, it cancels the
 // request by a message, unless the end of the stream has cancelled it.
 func (s *session) do(ctx context.Context, q *request) *reply {
+	s.count(1)
+	defer s.count(-1)
 	a := s.connection.roundTrip(ctx, q)
 	if why := ctx.Err(); why != nil && a.err != nil && q.sent && !(s.modern && s.http) {
 		s.client.spawn(func() { callSafely(func() { s.cancel(q.id, why) }) })
 	}
 	return a
+}
+
+// count counts requests in flight.
+func (s *session) count(by int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.inFlight += by; s.retired && s.inFlight == 0 {
+		s.connection.disconnect()
+	}
+}
+
+// retire disconnects the session once no request is in flight: the server may answer those that it has taken.
+func (s *session) retire() {
+	s.mu.Lock()
+	s.retired = true
+	s.mu.Unlock()
+	s.count(0)
 }
 
 // cancel sends the cancellation of a request. A failure to do so changes nothing here.

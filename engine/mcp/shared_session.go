@@ -166,9 +166,9 @@ func (l *sharedSession) watch(s *session) {
 	s.connection.closeSession()
 }
 
-// drop disconnects a session, and forgets it. The next call opens another.
+// drop forgets a session, and disconnects it when the requests in it have ended. The next call opens another.
 func (l *sharedSession) drop(s *session) {
-	defer s.connection.disconnect() // once it is not handed out any more
+	defer s.retire() // once it is not handed out any more
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.current != s {
