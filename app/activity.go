@@ -64,9 +64,9 @@ func noteTools(changes *admin.Changes, old, now *configs.Config) {
 
 // noteQuarantine returns a function that holds tools back, and notes which are in quarantine and were not before, and
 // the other way round. One call runs at a time.
-func noteQuarantine(hold func(quarantined, starting map[string]bool), changes *admin.Changes) func(quarantined, starting map[string]bool) {
+func noteQuarantine(hold func(map[string]bool, map[string]time.Duration), changes *admin.Changes) func(map[string]bool, map[string]time.Duration) {
 	var before []string
-	return func(quarantined, starting map[string]bool) {
+	return func(quarantined map[string]bool, starting map[string]time.Duration) {
 		hold(quarantined, starting)
 		now := slices.Sorted(maps.Keys(quarantined))
 		if names := without(now, before); len(names) > 0 {

@@ -14,7 +14,7 @@ import (
 // TestQuarantineIsNoted: what is held back is noted once, when it begins to be and when it ends.
 func TestQuarantineIsNoted(t *testing.T) {
 	changes, held := &admin.Changes{}, 0
-	hold := noteQuarantine(func(quarantined, _ map[string]bool) { held = len(quarantined) }, changes)
+	hold := noteQuarantine(func(quarantined map[string]bool, _ map[string]time.Duration) { held = len(quarantined) }, changes)
 	for _, now := range []map[string]bool{nil, {"b": true, "a": true}, {"a": true, "b": true}, {"b": true, "c": true}, {}} {
 		if hold(now, nil); held != len(now) {
 			t.Errorf("%d tools are held back, of %v", held, now)

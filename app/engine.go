@@ -1,6 +1,8 @@
 package app
 
 import (
+	"log/slog"
+
 	"github.com/callgate/callgate/configs/secret"
 	"github.com/callgate/callgate/engine"
 	"github.com/callgate/callgate/engine/mcp"
@@ -16,16 +18,16 @@ type Engine struct {
 	secrets  *secret.Store
 }
 
-// NewEngine returns an engine. changed is called for a server that reports changed tools;
-// it may be nil. Without ReadSecret in the options, the engine reads secrets by a store of its own.
-func NewEngine(version string, options engine.Options, changed func(server string)) *Engine {
+// NewEngine returns an engine. changed is called for a server whose tools may have changed, as mcp.Options says;
+// it may be nil, and so may logger, which is told of programs that end. Without ReadSecret in the options, the engine reads secrets by a store of its own.
+func NewEngine(version string, options engine.Options, changed func(server string, announced bool), logger *slog.Logger) *Engine {
 	t := &Engine{}
 	if options.ReadSecret == nil {
 		t.secrets = secret.NewStore(options.Now, nil)
 		options.ReadSecret = t.secrets.Resolve
 	}
 	t.outbound = outbound.New(options.Outbound())
-	t.mcp = mcp.New(mcp.Options{Version: version, Outbound: t.outbound, ToolsChanged: changed})
+	t.mcp = mcp.New(mcp.Options{Version: version, Outbound: t.outbound, ToolsChanged: changed, Logger: logger})
 	options.Transports = map[string]engine.Transport{"mcp": t.mcp}
 	t.Engine = engine.New(options)
 	return t

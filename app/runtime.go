@@ -173,7 +173,7 @@ func Open(ctx context.Context, c *configs.Config, authn gateway.Authenticator, o
 		OnBreaker: o.onBreaker, ReadSecret: secrets.Resolve, CallbackURL: answers.address, ServerURL: answers.base,
 		CallbackServers:    answers.servers,
 		CancelSubscription: func(ctx context.Context, by tool.Call, id string) error { return k.CancelSubscription(ctx, by, id) },
-	}, func(server string) { servers.Changed(server) })
+	}, func(server string, announced bool) { servers.Changed(server, announced) }, o.Logger)
 	o.Metrics.Breakers(tools.OpenBreakers)
 	running := deadline.NewRoot()
 	compared := newComparing(c, o.Metrics)

@@ -86,7 +86,7 @@ type Observer interface {
 type Kernel struct {
 	config     atomic.Pointer[Config]
 	quarantine atomic.Pointer[map[string]bool] // tools that may not be called
-	starting   atomic.Pointer[map[string]bool] // tools that may not be called yet
+	starting   atomic.Pointer[map[string]time.Duration] // tools that may not be called yet
 	stops      atomic.Pointer[stops]           // nil: nothing is stopped
 	deps       Deps
 	journal    *journal.Writer

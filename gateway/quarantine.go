@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"maps"
 	"strings"
+	"time"
 
 	"github.com/callgate/callgate/gateway/refuse"
 )
@@ -44,16 +45,17 @@ func (k *Kernel) quarantinedBelow(name string) bool {
 }
 
 // Starting sets the tools that may not be called yet: those that were accepted, and whose servers have
-// not listed their tools since the gateway started. Agents are shown them by their accepted
+// not listed their tools since the gateway started, or since they announced a change. Each has the time until its server
+// is asked again, 0 while it is asked. Agents are shown them by their accepted
 // definitions. It replaces the former set, and outlives configurations.
-func (k *Kernel) Starting(names map[string]bool) {
+func (k *Kernel) Starting(names map[string]time.Duration) {
 	names = maps.Clone(names)
 	k.starting.Store(&names)
 }
 
 // Hold sets both, the quarantine first: a tool that goes there from the others is in one of them all the
 // time.
-func (k *Kernel) Hold(quarantined, starting map[string]bool) {
+func (k *Kernel) Hold(quarantined map[string]bool, starting map[string]time.Duration) {
 	k.Quarantine(quarantined)
 	k.Starting(starting)
 }
@@ -63,11 +65,13 @@ func (k *Kernel) Hold(quarantined, starting map[string]bool) {
 func (k *Kernel) withheld(name, written string) error {
 	// Read before the quarantine: a tool goes from here to there, and never back.
 	starting := k.starting.Load()
-	switch {
-	case k.quarantined(name):
+	if k.quarantined(name) {
 		return refuse.Quarantined(written)
-	case starting != nil && (*starting)[name]:
-		return refuse.Starting(written)
+	}
+	if starting != nil {
+		if pause, held := (*starting)[name]; held {
+			return refuse.Starting(written, pause)
+		}
 	}
 	return nil
 }

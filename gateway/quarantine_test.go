@@ -70,7 +70,7 @@ func TestQuarantine(t *testing.T) {
 func TestStarting(t *testing.T) {
 	k := kernelWith(t, loose(t), ratelimit.NewLocal(time.Now))
 	refused := func(text string) *refusal.Error { return k.Kernel.Check(t.Context(), completion(text)).Refusal }
-	k.Kernel.Starting(map[string]bool{"web.search": true, "files.delete": true})
+	k.Kernel.Starting(map[string]time.Duration{"web.search": 0, "files.delete": 0})
 	for _, text := range []string{search, `{"tool":{"name":"web.search","arguments":{"wrong":1}}}`} {
 		r := refused(text)
 		if r == nil || r.Code != refusal.ToolStarting || r.Stage != refusal.Schema || r.Status() != 503 || !r.Retryable() || r.RetryAfterMS < 1 || strings.Contains(r.Message, "query") {
@@ -83,6 +83,10 @@ func TestStarting(t *testing.T) {
 	}
 	if r := refused(`{"tool":{"name":"files.delete","arguments":{"path":"x"}}}`); r == nil || r.Code != refusal.PermissionDenied {
 		t.Errorf("what the agent may not use: %v", r)
+	}
+	k.Kernel.Starting(map[string]time.Duration{"web.search": 16 * time.Second})
+	if r := refused(search); r == nil || r.Code != refusal.ToolStarting || r.RetryAfterMS != 16_000 || !strings.Contains(r.Message, "16000 ms") || strings.Contains(r.Message, "is starting") {
+		t.Errorf("a server that was asked in vain: %v", r)
 	}
 	k.Kernel.Hold(map[string]bool{"web.search": true}, nil)
 	if r := refused(search); r == nil || r.Code != refusal.ToolQuarantined {

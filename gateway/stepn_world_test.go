@@ -288,7 +288,7 @@ func (a attempt) meet(t testing.TB, of map[bool]*configs.Config) *world {
 		w.kernel.Kernel.Quarantine(map[string]bool{"acts": true})
 	}
 	if a.starting {
-		w.kernel.Kernel.Starting(map[string]bool{"acts": true})
+		w.kernel.Kernel.Starting(map[string]time.Duration{"acts": 0})
 	}
 	if a.stopped {
 		w.kernel.Kernel.Stop([]store.Stop{{ID: "stop_1", Agent: "Analyst"}}, true)

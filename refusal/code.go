@@ -67,7 +67,7 @@ const (
 	// InvalidOutput means that an answer is strict JSON, and not what the schema of the request asks for.
 	InvalidOutput Code = "invalid_output"
 	// ToolStarting means that the server of an accepted tool has not listed its tools since the gateway
-	// started, so that it is not known whether it still defines the tool as it was accepted.
+	// started, or since it announced a change, so that it is not known whether it still defines the tool as it was accepted.
 	ToolStarting Code = "tool_starting"
 
 	PermissionDenied Code = "permission_denied"
@@ -207,7 +207,7 @@ var codes = map[Code]row{
 	MissingArgument:    {http.StatusUnprocessableEntity, Schema, "an argument that the tool needs is missing", schemaChecks},
 	InvalidValue:       {http.StatusUnprocessableEntity, Schema, "the tool's schema does not allow the value of an argument", schemaChecks},
 	InvalidOutput:      {http.StatusUnprocessableEntity, Schema, "the answer is JSON, but does not fit the request's schema", "compare the violations with the schema; the model was told, and can try again; the upstream's `structured_output: pass` lets such answers pass"},
-	ToolStarting:       {http.StatusServiceUnavailable, Schema, "the tool's server has not listed its tools since the gateway started", "nothing if it passes; else `callgate servers list` and the log say why the server does not answer; `start_timeout` gives a slow program more time"},
+	ToolStarting:       {http.StatusServiceUnavailable, Schema, "the tool's server has not listed its tools since the gateway started, or since it announced a change", "nothing if it passes; else `callgate servers list` and the log say why the server does not answer; `start_timeout` gives a slow program more time"},
 
 	PermissionDenied: {http.StatusForbidden, Permission, "no row of the policy allows the call, or one denies it",
 		"see which row decides with `callgate policy explain`; change the policy if the call should pass"},

@@ -38,7 +38,7 @@ type env struct {
 
 // Engine is that of a command which does not serve: it asks tool servers what they have.
 func (e env) Engine() *app.Engine {
-	return app.NewEngine(e.Version, engine.Options{}, nil)
+	return app.NewEngine(e.Version, engine.Options{}, nil, nil)
 }
 
 // Open opens the file of an argument, or standard input for none and "-". Reading

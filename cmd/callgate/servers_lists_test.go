@@ -111,7 +111,7 @@ func TestUnreadableLists(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tools := app.NewEngine("test", engine.Options{}, nil)
+			tools := app.NewEngine("test", engine.Options{}, nil, nil)
 			t.Cleanup(tools.Close)
 			k, err := app.NewChecker(loaded)
 			if err != nil {
@@ -136,7 +136,7 @@ func TestUnreadableLists(t *testing.T) {
 			until := func(what string, holds func() bool) {
 				t.Helper()
 				eventually(t, what, func() bool {
-					f.Changed("hub")
+					f.Changed("hub", false)
 					return holds()
 				})
 			}

@@ -26,7 +26,7 @@ func TestDifferences(t *testing.T) {
 		t.Helper()
 		hub.say("hub", of...)
 		heard := f.Statuses()[0].Heard
-		f.Changed("hub")
+		f.Changed("hub", false)
 		eventually(t, "the list is read", func() bool {
 			now := f.Statuses()[0].Heard
 			return now != nil && (heard == nil || now.After(*heard))
@@ -77,7 +77,7 @@ func TestDifferences(t *testing.T) {
 	hub.fault = &tool.InvalidListError{Err: fmt.Errorf("not a list")}
 	hub.mu.Unlock()
 	hub.leave("hub")
-	f.Changed("hub")
+	f.Changed("hub", false)
 	eventually(t, "its list cannot be read", func() bool { return f.Statuses()[0].Unreadable })
 	if got := f.Differences("hub.search"); got[0].State != StateUnreadable {
 		t.Errorf("of a list that cannot be read: %+v", got[0].State)

@@ -38,8 +38,8 @@ type Discoverer interface {
 type Watcher struct {
 	discoverer Discoverer
 	// hold replaces the sets of tools that may not be called: those in quarantine, and those that may
-	// not be called yet.
-	hold   func(quarantined, starting map[string]bool)
+	// not be called yet, with the time until their server is asked again; 0: it is being asked.
+	hold   func(quarantined map[string]bool, starting map[string]time.Duration)
 	keep   func(servers []tool.Server) // closes programs and sessions of all other servers
 	logger *slog.Logger
 
@@ -55,22 +55,27 @@ type Watcher struct {
 }
 
 // held are the tools that may not be called.
-type held struct{ quarantined, starting map[string]bool }
+type held struct {
+	quarantined map[string]bool
+	starting    map[string]time.Duration
+}
 
 // watchedServer is a server that is polled.
 type watchedServer struct {
 	config    lockfile.Server
 	pins      []lockfile.Pin
-	began     time.Time // when it was polled first
+	began     time.Time     // when it was polled first, or for the change that it announced last
+	announced int           // changes that it has announced
+	listed    int           // of these, those that came before it was asked for the list that it answered last
+	pause     time.Duration // from the last attempt, which failed, to the next
 	statement statement
 	offers    map[versionKey]*tool.Definition // those that differ from the accepted ones
 	answered  time.Time                       // when it last listed its tools; zero is never
 	fault     string                          // why the last attempt failed
 	// unreadable says that the last that it said of its tools cannot be read.
 	unreadable bool
-	logged     []string // the quarantined tools that were logged last
-	polled     chan struct{}
-	once       sync.Once // closes polled
+	logged     []string      // the quarantined tools that were logged last
+	polled     chan struct{} // closed once it was polled after began
 	wake       chan struct{}
 	stop       context.CancelFunc
 }
@@ -86,7 +91,7 @@ type Status struct {
 	Unreadable bool `json:"unreadable,omitempty"`
 	Tools      int  `json:"tools"` // that may be called
 	// Starting are tools that were accepted and may not be called yet, because the server has not
-	// listed its tools since the gateway started.
+	// listed its tools since the gateway started, or since it announced a change.
 	Starting []string `json:"starting,omitempty"`
 	// Quarantined are tools that were accepted and may not be called now, New how
 	// many were never accepted.
@@ -96,7 +101,8 @@ type Status struct {
 }
 
 // NewWatcher returns a Watcher of no servers; Prepare gives it some.
-func NewWatcher(of Discoverer, hold func(quarantined, starting map[string]bool), keep func([]tool.Server), logger *slog.Logger) *Watcher {
+func NewWatcher(of Discoverer, hold func(quarantined map[string]bool, starting map[string]time.Duration), keep func([]tool.Server),
+	logger *slog.Logger) *Watcher {
 	return &Watcher{discoverer: of, hold: hold, keep: keep, logger: logger}
 }
 
@@ -160,8 +166,9 @@ func (f *Watcher) poll(ctx context.Context, w *watchedServer) {
 	defer timer.Stop()
 	for {
 		f.mu.Lock()
-		ask := w.mayAsk()
+		ask, announced := w.mayAsk(), w.announced
 		if !ask {
+			w.endPoll()
 			f.fail(w, fmt.Errorf("its program is not started, since nothing of it was accepted: callgate servers accept %s", w.config.Name))
 		}
 		f.mu.Unlock()
@@ -171,79 +178,101 @@ func (f *Watcher) poll(ctx context.Context, w *watchedServer) {
 			if found, err = f.discoverer.Discover(ctx, w.config.Server); ctx.Err() != nil {
 				return
 			}
-			f.update(w, found, err)
-		}
-		w.once.Do(func() { close(w.polled) })
-		if next = min(2*next, pollInterval); err == nil {
-			next = pollInterval
+			if next = min(2*next, pollInterval); err == nil {
+				next = pollInterval
+			}
+			f.update(w, found, announced, err, next)
 		}
 		timer.Reset(next)
 		select {
 		case <-ctx.Done():
 			return
 		case <-w.wake:
+			next = firstPause
 		case <-timer.C:
 		}
 	}
 }
 
-// Changed has a server polled at once.
-func (f *Watcher) Changed(server string) {
+// Changed has a server polled at once. If it has announced other tools, none of its tools may be called until it has
+// listed them.
+func (f *Watcher) Changed(server string, announced bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, w := range f.servers {
-		if w.config.Name == server {
-			w.wakeUp()
+		if w.config.Name != server {
+			continue
 		}
+		if announced {
+			w.announced++
+			w.began, w.pause = time.Now(), 0
+			select {
+			case <-w.polled:
+				w.polled = make(chan struct{})
+			default:
+			}
+			f.applyQuarantine()
+		}
+		w.wakeUp()
 	}
 }
 
 // WaitFirst waits until every server was polled once, or ctx ends.
 func (f *Watcher) WaitFirst(ctx context.Context) {
 	f.mu.Lock()
-	servers := slices.Clone(f.servers)
+	var all []chan struct{}
+	for _, w := range f.servers {
+		all = append(all, w.polled)
+	}
 	f.mu.Unlock()
-	for _, w := range servers {
+	for _, polled := range all {
 		select {
-		case <-w.polled:
+		case <-polled:
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// WaitTool waits for a tool whose server has not listed its tools yet: until it was polled once, for
-// five seconds from its start, or until ctx ends.
+// WaitTool waits for a tool whose server has not listed its tools yet, or not since it announced a change: until it was
+// polled, for five seconds from then, or until ctx ends.
 func (f *Watcher) WaitTool(ctx context.Context, name string) {
 	f.mu.Lock()
-	var of *watchedServer
+	var polled chan struct{}
+	var until time.Time
 	for _, w := range f.servers {
-		if _, has := w.matches()[name]; has && w.starting() {
-			of = w
+		if fit, has := w.matches()[name]; has && w.awaits(fit) {
+			polled, until = w.polled, w.began.Add(startWait)
 		}
 	}
 	f.mu.Unlock()
-	if of == nil {
+	if polled == nil {
 		return
 	}
-	ctx, cancel := context.WithDeadline(ctx, of.began.Add(startWait))
+	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	select {
-	case <-of.polled:
+	case <-polled:
 	case <-ctx.Done():
 	}
 }
 
-// update records the answer of a server. A server that does not answer changes nothing.
-// An answer that cannot be read quarantines all of its tools.
-func (f *Watcher) update(w *watchedServer, found []tool.Definition, err error) {
+// update records the answer of a server, which was asked when it had announced a number of changes, and is asked again
+// after a time. A server that does not answer changes nothing. An answer that cannot be read quarantines all of its
+// tools.
+func (f *Watcher) update(w *watchedServer, found []tool.Definition, announced int, err error, next time.Duration) {
 	definitions := statementOf(found) // a long list does not block others
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if announced == w.announced {
+		defer w.endPoll()
+		w.pause = next
+	}
 	if err != nil {
 		f.fail(w, err)
 		return
 	}
+	w.listed, w.pause = announced, 0
 	if w.fault != "" || w.answered.IsZero() {
 		f.logger.Info("tool server listed its tools", "server", w.config.Name, "tools", len(found))
 	}
@@ -264,10 +293,8 @@ func (f *Watcher) fail(w *watchedServer, err error) {
 		}
 		f.logger.Warn(message, "server", w.config.Name, "cause", fault)
 	}
-	if unreadable && !w.unreadable {
-		w.unreadable = true
-		f.applyQuarantine()
-	}
+	w.unreadable = w.unreadable || unreadable
+	f.applyQuarantine()
 }
 
 // unreadable reports whether an error means an answer that cannot be read, and not a
@@ -280,15 +307,15 @@ func unreadable(err error) bool {
 // applyQuarantine computes which tools may not be called and puts them in quarantine.
 // The caller holds mu.
 func (f *Watcher) applyQuarantine() {
-	apart, starting, accepted := map[string]bool{}, map[string]bool{}, 0
+	apart, starting, accepted := map[string]bool{}, map[string]time.Duration{}, 0
 	for _, w := range f.servers {
 		var changed []string
 		for name, fit := range w.matches() {
 			switch {
+			case w.awaits(fit):
+				starting[name] = w.pause
 			case fit:
 				continue
-			case w.starting():
-				starting[name] = true
 			default:
 				apart[name] = true
 				changed = append(changed, name)
@@ -315,7 +342,8 @@ func (f *Watcher) applyQuarantine() {
 	}
 	maps.Copy(apart, f.previous.quarantined)
 	maps.Copy(starting, f.previous.starting)
-	changed := !maps.Equal(apart, f.held.quarantined) || !maps.Equal(starting, f.held.starting)
+	either := func(time.Duration, time.Duration) bool { return true }
+	changed := !maps.Equal(apart, f.held.quarantined) || !maps.EqualFunc(starting, f.held.starting, either)
 	f.acceptedHeld, f.held = accepted, held{apart, starting}
 	f.hold(apart, starting)
 	if changed && f.changed != nil {
@@ -343,6 +371,19 @@ func (w *watchedServer) wakeUp() {
 
 // starting reports whether a server has said nothing of its tools yet.
 func (w *watchedServer) starting() bool { return w.answered.IsZero() && !w.unreadable }
+
+// awaits reports whether the server must list its tools before one may be called that it lists as accepted, or does not.
+// One that is in quarantine stays there.
+func (w *watchedServer) awaits(fit bool) bool { return w.starting() || fit && w.announced != w.listed }
+
+// endPoll ends the waiting for a poll. The Watcher must be locked.
+func (w *watchedServer) endPoll() {
+	select {
+	case <-w.polled:
+	default:
+		close(w.polled)
+	}
+}
 
 // matches tells for every accepted tool, by its name in the registry, whether the
 // server's definition is the accepted one. Where several versions were accepted, all of
@@ -400,10 +441,10 @@ func (f *Watcher) Statuses() []Status {
 		}
 		for name, fit := range w.matches() {
 			switch {
+			case w.awaits(fit):
+				s.Starting = append(s.Starting, name)
 			case fit:
 				s.Tools++
-			case w.starting():
-				s.Starting = append(s.Starting, name)
 			default:
 				s.Quarantined = append(s.Quarantined, name)
 			}

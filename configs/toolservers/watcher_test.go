@@ -58,10 +58,10 @@ func (s *stage) leave(server string) {
 type apart struct {
 	mu       sync.Mutex
 	names    map[string]bool
-	starting map[string]bool
+	starting map[string]time.Duration
 }
 
-func (a *apart) take(names, starting map[string]bool) {
+func (a *apart) take(names map[string]bool, starting map[string]time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.names, a.starting = maps.Clone(names), maps.Clone(starting)
@@ -122,7 +122,7 @@ func TestProgramBeforeItsAcceptance(t *testing.T) {
 	}
 	prepare()
 	f.WaitFirst(t.Context())
-	f.Changed("hub")
+	f.Changed("hub", false)
 	if s := f.Statuses()[0]; asked() != 0 || !held.is("hub.*") || !strings.Contains(s.Fault, "callgate servers accept hub") {
 		t.Errorf("it was asked %d times, and is %+v", asked(), s)
 	}
@@ -137,7 +137,7 @@ func TestWatcher(t *testing.T) {
 	defer f.Close()
 	repeat := func(what string, want ...string) {
 		t.Helper()
-		f.Changed("hub")
+		f.Changed("hub", false)
 		eventually(t, what, func() bool { return held.is(want...) && held.starts() })
 	}
 	own := registry.Tool{Name: "hub.own", InputSchema: json.RawMessage(`{"type":"object"}`), Run: tool.Run{Type: "demo"}}
@@ -167,7 +167,7 @@ func TestWatcher(t *testing.T) {
 		t.Errorf("%d that were accepted are in quarantine", f.Quarantined())
 	}
 	hub.leave("hub")
-	f.Changed("hub")
+	f.Changed("hub", false)
 	eventually(t, "it is away again", troubled)
 	if !held.is("hub.search", "hub.new") {
 		t.Error("what a server has said does not hold on while it is away")
@@ -204,6 +204,47 @@ func TestWatcher(t *testing.T) {
 	}
 }
 
+// TestAnnouncedChange: none of a server's tools may be called from the change that it announces until it has listed them,
+// for which calls wait. A list that was asked for before does not count.
+func TestAnnouncedChange(t *testing.T) {
+	hub := &stage{definitions: map[string][]tool.Definition{}, requests: map[string]int{}}
+	hub.say("hub", defined("search", "d"), defined("get", "other"))
+	held := &apart{}
+	f := NewWatcher(hub, held.take, nothing, slog.New(slog.DiscardHandler))
+	defer f.Close()
+	f.Prepare(watchedConfig(t, nil, defined("search", "d"), defined("get", "d")))
+	f.Commit()
+	eventually(t, "it has listed them", func() bool { return held.is("hub.get") && held.starts() })
+	hub.leave("hub")
+	f.Changed("hub", true)
+	if !held.starts("hub.search") || !held.is("hub.get") {
+		t.Errorf("%v are in quarantine, and %v wait", held.names, held.starting)
+	}
+	f.WaitTool(t.Context(), "hub.search")
+	pause := func() time.Duration {
+		held.mu.Lock()
+		defer held.mu.Unlock()
+		return held.starting["hub.search"]
+	}
+	eventually(t, "it was asked in vain", func() bool { return pause() >= time.Second })
+	if s := f.Statuses()[0]; !held.starts("hub.search") || len(s.Starting) != 1 || len(s.Quarantined) != 1 || s.Tools != 0 {
+		t.Errorf("%v wait: %+v", held.starting, s)
+	}
+	f.mu.Lock()
+	w, before := f.servers[0], f.servers[0].announced
+	f.mu.Unlock()
+	f.update(w, []tool.Definition{defined("search", "d")}, before-1, nil, time.Second)
+	if !held.starts("hub.search") {
+		t.Error("a list from before the change counts")
+	}
+	hub.say("hub", defined("search", "d"), defined("get", "d"))
+	f.Changed("hub", true)
+	f.WaitTool(t.Context(), "hub.search")
+	if !held.starts() || !held.is() {
+		t.Errorf("%v are in quarantine, and %v wait", held.names, held.starting)
+	}
+}
+
 // TestWatcherOfVersions: of one name every version that was accepted must be as it
 // was; a new version beside them is in quarantine by itself, and counts as new.
 func TestWatcherOfVersions(t *testing.T) {
@@ -224,19 +265,19 @@ func TestWatcherOfVersions(t *testing.T) {
 		t.Errorf("%v are in quarantine, %+v", held.names, all)
 	}
 	hub.say("hub", version("1.0.0", "other"), version("2.0.0", "d"))
-	f.Changed("hub")
+	f.Changed("hub", false)
 	eventually(t, "one changed version", func() bool { return held.is("hub.tools.search") })
 	hub.say("hub", version("1.0.0", "d"), version("2.0.0", "d"))
-	f.Changed("hub")
+	f.Changed("hub", false)
 	eventually(t, "both are as they were", func() bool { return held.is() })
 	hub.say("hub", version("1.0.0", "d"), version("2.0.0", "d"), version("2.0.0", "other"))
-	f.Changed("hub")
+	f.Changed("hub", false)
 	eventually(t, "one that is two", func() bool { return held.is("hub.tools.search") })
 }
 
 // TestWatcherCloses: servers that never answer hold nothing up.
 func TestWatcherCloses(t *testing.T) {
-	f := NewWatcher(deaf{}, func(_, _ map[string]bool) {}, nothing, slog.New(slog.DiscardHandler))
+	f := NewWatcher(deaf{}, func(map[string]bool, map[string]time.Duration) {}, nothing, slog.New(slog.DiscardHandler))
 	c := watchedConfig(t, nil)
 	for i := range 5 {
 		s := c.Servers[0]

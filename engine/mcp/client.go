@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/url"
 	"slices"
@@ -18,11 +19,14 @@ import (
 type Options struct {
 	// Version is the version of the gateway, which is sent to servers.
 	Version string
+	// Logger is told of programs that end, or are ended, once they had a session; nil tells nobody.
+	Logger *slog.Logger
 	// Outbound sends the requests; nil reaches no server.
 	Outbound *outbound.Client
-	// ToolsChanged is called with the name of a server that says its tools have changed, at
-	// most once a second for each server. It must return quickly. It may be nil.
-	ToolsChanged func(server string)
+	// ToolsChanged is called with the name of a server whose tools may have changed, at
+	// most once a second for each server. announced is false where nothing says so, and the server could not have.
+	// It must return quickly. It may be nil.
+	ToolsChanged func(server string, announced bool)
 }
 
 const (
@@ -44,7 +48,7 @@ type Client struct {
 	sessions   map[string]*sharedSession
 	draining   map[*sharedSession]bool // closed by the last call that uses them
 	configured map[string]bool         // keys of the endpoints that RetainOnly was given; nil is all
-	changed    map[string]bool         // servers that ToolsChanged has not been called with yet
+	changed    map[string]bool         // servers that ToolsChanged has not been called with yet, and whether they announced it
 	running    sync.WaitGroup
 }
 
@@ -95,8 +99,8 @@ func (c *Client) maintain() {
 		case <-sweep.C:
 			c.sweep(time.Now().Add(-idleTimeout))
 		case <-c.wake:
-			for _, server := range c.takeChanged() {
-				callSafely(func() { c.options.ToolsChanged(server) })
+			for server, announced := range c.takeChanged() {
+				callSafely(func() { c.options.ToolsChanged(server, announced) })
 			}
 			select {
 			case <-c.ctx.Done():
@@ -107,13 +111,13 @@ func (c *Client) maintain() {
 	}
 }
 
-// toolsChanged records that the list of a server's tools has changed. It never blocks.
-func (c *Client) toolsChanged(server string) {
+// toolsChanged records that the list of a server's tools has changed, or may have if it was not announced. It never blocks.
+func (c *Client) toolsChanged(server string, announced bool) {
 	if c.options.ToolsChanged == nil || server == "" {
 		return
 	}
 	c.mu.Lock()
-	c.changed[server] = true
+	c.changed[server] = c.changed[server] || announced
 	c.mu.Unlock()
 	select {
 	case c.wake <- struct{}{}:
@@ -122,11 +126,11 @@ func (c *Client) toolsChanged(server string) {
 }
 
 // takeChanged returns and clears the servers whose lists have changed.
-func (c *Client) takeChanged() []string {
+func (c *Client) takeChanged() map[string]bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	defer clear(c.changed)
-	return slices.Sorted(maps.Keys(c.changed))
+	return maps.Clone(c.changed)
 }
 
 // RetainOnly closes the sessions with servers that are not in the list: they were removed

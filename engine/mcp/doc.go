@@ -6,7 +6,7 @@
 //
 // Messages of a server are read strictly and within bounds, and kept as the bytes they came in,
 // so that schemas and numbers stay as they were written. The official SDK follows what a
-// server says of retries and of streams to be resumed, ends the session of all calls for a
+// server says of retries, ends the session of all calls for a
 // fault in one response, and reads a program's output with a decoder that takes the last of
 // two equal members. Without its transports, what is left of it is the handshake: the
 // revision is the newest if server/discover says so, and otherwise one of the older ones,
@@ -26,8 +26,9 @@
 //
 // Requests leave by outbound: its address policy applies, they use no proxy and no
 // cookies, and redirects are not followed. They carry the server's own credential, which
-// is read as they are sent, and nothing of the caller's. A once call is written once;
-// streams are not resumed. The arguments stand in a request byte for byte as they were
+// is read as they are sent, and nothing of the caller's. A once call is written once, but for a forgotten session.
+// A server of the older revisions may end a stream before the response: if an event of it had an id, the rest is asked
+// for by GET, within the time of the call. The arguments stand in a request byte for byte as they were
 // validated; to a program, which reads lines, a line break between tokens is a space. Arguments that the schema marks with x-mcp-header are
 // repeated in headers if the server is of 2026-07-28. The marks are those of its list of
 // tools, which is read when the session begins and at every discovery.
@@ -42,12 +43,14 @@
 // SIGTERM, and a second later SIGKILL. A program that ends before it has a session is
 // started once more, with initialize as its first request, because servers of the older
 // revisions may end on any other; if that works, its later starts are alike. A program
-// that writes nothing while a call waits, and nothing after a ping, is given up. A line
-// that is too long or no strict JSON fails the call whose id it holds. An error without
+// that writes nothing in the whole time of a call may be at work, and does one thing at a time; if it writes
+// nothing in that of a later call either, and nothing after a ping, it is ended. A line
+// that is too long (up to 128 MiB, which are not kept) or no strict JSON fails the call whose id it holds beside a
+// member "jsonrpc". An error without
 // an id is the answer to the request that begins the session, and later to none. A line
-// that has nothing of a message is passed over, up to 1,000 of them or 1 MiB on end. Any
-// other line ends the program, because nothing after it can be told apart, and the
-// operator is shown its beginning.
+// that does not begin as a message, with a member "jsonrpc" of its own, is passed over, up to 1,000 of them or 1 MiB on
+// end. Any other line ends the program, because nothing after it can be told apart, and the
+// operator is shown its beginning. The last line needs no end. The log says why a program has ended that had a session.
 //
 // # Responses
 //
@@ -57,26 +60,26 @@
 //	an error of JSON-RPC     tool_failed, alike; the operator is told the code
 //	input_required           tool_failed, and what is asked with it, as below
 //	a task                   tool_failed: it is not offered to servers
-//	not strict JSON, another invalid_result
-//	id, a compressed body,
+//	not strict JSON, another invalid_result (on a stream, the response
+//	id, a compressed body,   to another request is passed over)
 //	content of a kind that
 //	the protocol has not
 //	too large                result_too_large; on the wire an answer may have four
 //	                         times what its result may have, and 64 KiB
 //	no session               tool_unavailable, address_blocked or tool_timeout, for
 //	                         once calls too: nothing of the call was sent
-//	a forgotten session      the call is sent once more in a new session, of any effect:
-//	                         by its status, 404, the server has not taken it
+//	a forgotten session      as below
 //
 // A member that is null is absent, a result may be structured content alone, and an id may be
 // repeated as text. Of an error, the code and the words are read where they can be.
 //
-// Servers say in other ways, too, that they have no such session: by any status, or by
-// an error that names no request. After such a response to a call or to the request of a
-// list, and after 30 quiet seconds, the server is pinged; one that does not take the ping
-// has forgotten the session, and the next call begins another. The call itself is sent
-// again if its effect lets it run twice, or if the error named no request and spoke of the
-// session: by JSON-RPC the server has not come to the call.
+// Servers say in many ways that they have no such session: by any status, by any error, or in
+// no form at all, and tools say the same of other things. After such a response to a call or to
+// the request of a list, and after 30 quiet seconds, the server is pinged. One that answers
+// the ping by a status or an error other than "method not found" has forgotten the session,
+// and another begins; what is in flight in the one before ends first. A once call is sent again, as a second attempt, only if the response was a
+// status of 4xx that did not have its id, and the server takes a ping in the new session: it has not come to the call.
+// Otherwise it is tool_failed by an error that has its id, and else outcome_unknown.
 //
 // Everything else is as the engine says it of http: HTTP statuses, connections that
 // break off, and what goes unanswered, of which a once call is outcome_unknown; the
@@ -128,6 +131,7 @@
 //
 // No other capability is offered. A request of a server is refused, unless it is a ping.
 // Changed lists of tools are reported to Options.ToolsChanged, at most once a second for
-// each server, and change nothing by themselves. Annotations of tools are not read,
+// each server, and change nothing by themselves. So is, as announced, the first call in a session in which no list was
+// discovered, and, as not announced, a stream of such reports that had broken off. Annotations of tools are not read,
 // because nothing is granted on a server's word.
 package mcp

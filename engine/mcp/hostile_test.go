@@ -36,12 +36,13 @@ func TestHostileAnswers(t *testing.T) {
 		answer func(http.ResponseWriter, *http.Request, string)
 		want   refusal.Code
 		modern refusal.Code // where it differs there
-		legacy refusal.Code
 	}{
 		"a result":                 {answer: answering(good)},
 		"an event":                 {answer: streaming(event)},
 		"events of all ends":       {answer: streaming(": hi\r\n\r\nevent: message\rdata: {\"jsonrpc\":\"2.0\",\rdata:\"id\":ID,\rdata: \"result\":" + good + "}\r\r")},
 		"an event behind others":   {answer: streaming(": SECRET\n\n", "event: other\ndata: SECRET\n\n", "id: 1\n\n", note, note, event)},
+		"a mark of byte order":     {answer: withMessages("\ufeff" + `{"jsonrpc":"2.0","id":ID,"result":` + good + `}`)},
+		"a mark in a stream":       {answer: streaming("\ufeff" + event)},
 		"two results":              {answer: streaming(event, "data: SECRET\n\n")},
 		"a duplicate name":         {answer: answering(`{"content":[],"content":[{"type":"text","text":"SECRET"}]}`), want: invalid},
 		"an escaped duplicate":     {answer: answering(`{"content":[],"c\u006fntent":[]}`), want: invalid},
@@ -72,7 +73,9 @@ func TestHostileAnswers(t *testing.T) {
 		"error null":               {answer: withMessages(`{"jsonrpc":"2.0","id":ID,"result":` + good + `,"error":null,"method":null}`)},
 		"result null":              {answer: withMessages(`{"jsonrpc":"2.0","id":ID,"result":null,"error":{"code":-32602,"message":"SECRET"}}`), want: failed},
 		"a request":                {answer: withMessages(`{"jsonrpc":"2.0","id":ID,"method":"ping"}`), want: invalid},
-		"another id on a stream":   {answer: streaming(strings.ReplaceAll(event, "ID", "1ID"), event), want: invalid},
+		"another id on a stream":   {answer: streaming(strings.ReplaceAll(event, "ID", "1ID"), event)},
+		"only another id":          {answer: streaming(strings.ReplaceAll(event, "ID", "1ID")), want: away},
+		"refused on a stream":      {answer: streaming(`data: {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"SECRET"}}` + "\n\n"), want: failed},
 		"no JSON on a stream":      {answer: streaming("data: SECRET\n\n", event), want: invalid},
 		"no answer on a stream":    {answer: streaming(note), want: away},
 		"half an event":            {answer: streaming(strings.TrimSuffix(event, "\n\n")), want: away},
@@ -111,7 +114,7 @@ func TestHostileAnswers(t *testing.T) {
 		"no content":            {answer: status(http.StatusNoContent), want: invalid},
 		"a redirect":            {answer: status(http.StatusTemporaryRedirect), want: failed},
 		"unauthorized":          {answer: status(http.StatusUnauthorized), want: failed},
-		"not found":             {answer: status(http.StatusNotFound), want: failed, legacy: away},
+		"not found":             {answer: status(http.StatusNotFound), want: failed},
 		"too many":              {answer: status(http.StatusTooManyRequests), want: failed},
 		"an error":              {answer: status(http.StatusInternalServerError), want: failed},
 		"away":                  {answer: status(http.StatusServiceUnavailable), want: away},
@@ -154,9 +157,6 @@ func TestHostileAnswers(t *testing.T) {
 					if !legacy && c.modern != "" {
 						want = c.modern
 					}
-					if legacy && c.legacy != "" {
-						want = c.legacy
-					}
 					f := newFake(t, legacy, c.answer)
 					h := newFixture(t, engine.Options{}, nil)
 					k := call(f.url, "echo", effect)
@@ -167,12 +167,10 @@ func TestHostileAnswers(t *testing.T) {
 							t.Fatal(err) // the session is open before the clock runs
 						}
 					}
-					calls, again := 1, 0
+					calls := 1
 					switch {
 					case effect == "read" && (want == away || name == "an error" || name == "too many"):
 						calls = 3
-					case effect == "once" && name == "not found" && legacy:
-						again = 1 // in a new session: it is known that nothing was done
 					case effect == "once" && (want == away || want == late):
 						want = refusal.OutcomeUnknown
 					}
@@ -181,7 +179,7 @@ func TestHostileAnswers(t *testing.T) {
 					if refused != nil {
 						got = refused.Code
 					}
-					if got != want || got == "" && string(result.Body) != "SECRET" || f.count("tools/call") != calls+again || result.Attempts != calls {
+					if got != want || got == "" && string(result.Body) != "SECRET" || f.count("tools/call") != calls || result.Attempts != calls {
 						t.Errorf("%s, legacy %v: %q %v after %d attempts, %d calls; want %q and %d", effect, legacy, result.Body, refused, result.Attempts, f.count("tools/call"), want, calls)
 					}
 					if refused != nil && strings.Contains(fmt.Sprint(refused.Cause), "SECRET") {

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -24,8 +25,6 @@ func (r *remote) read(ctx context.Context, response *http.Response, q *request) 
 	status := response.StatusCode
 	media := mediaType(response.Header)
 	switch {
-	case status == http.StatusNotFound && response.Request.Header.Get(wire.HeaderSession) != "":
-		return &reply{sessionGone: true}
 	case status >= 400 && status < 500:
 		return readRefusal(response, q.id, media)
 	case status < 200 || status > 299:
@@ -73,17 +72,35 @@ func mediaType(header http.Header) string {
 	return media
 }
 
-// readRefusal reads a response of 4xx, which may hold a JSON-RPC error.
+// readRefusal reads a response of 4xx, which may hold a JSON-RPC error. Whatever its content type, one that has
+// the id of the request, or could not be read, may come from a server that has taken the request.
 func readRefusal(response *http.Response, id int64, media string) *reply {
-	a := &reply{status: response.StatusCode, retryAfter: response.Header.Get("Retry-After")}
-	if media != "application/json" || response.Header.Get("Content-Encoding") != "" {
+	a := &reply{status: response.StatusCode, retryAfter: response.Header.Get("Retry-After"), mayBeTaken: true}
+	if response.Header.Get("Content-Encoding") != "" {
 		return a
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxRefusal+1))
 	if err != nil || len(body) > maxRefusal {
 		return a
 	}
-	if m, err := readMessage(body); err == nil && m.rpcError != nil && (m.id == nil || m.answers(id)) {
+	if media == "text/event-stream" {
+		if data, err := newEventReader(bytes.NewReader(body), maxRefusal+1).next(); err == nil {
+			body = data
+		}
+	}
+	m, err := readMessage(body)
+	if err != nil {
+		members, _ := object(body)
+		named, ok := requestID(members["id"])
+		_, several := array(body)
+		a.mayBeTaken = several || ok && named == id
+		return a
+	}
+	a.mayBeTaken = m.answers(id)
+	switch {
+	case a.mayBeTaken && m.rpcError == nil:
+		return &reply{invalid: wrongStatus}
+	case m.rpcError != nil && (m.id == nil || a.mayBeTaken):
 		a.rpcError, a.unaddressed = m.rpcError, m.id == nil
 	}
 	return a
@@ -94,6 +111,7 @@ const (
 	wrongID      = "it answered a request that was not sent"
 	wrongRequest = "it asked more of the gateway than is answered"
 	wrongMessage = "it sent something beside its answer"
+	wrongStatus  = "it sent a result with the HTTP status of a refusal"
 )
 
 // readJSON reads a response that is one message.
@@ -120,16 +138,21 @@ func (r *remote) readJSON(response *http.Response, q *request) *reply {
 	return replyOf(m)
 }
 
-// readStream reads a stream up to the response. The limit holds for the whole stream.
+// readStream reads a stream up to the response. The limit holds for the whole stream. A response to another request is
+// late, or to none, and is passed over.
 func (r *remote) readStream(ctx context.Context, response *http.Response, q *request) *reply {
 	stream := newEventReader(response.Body, q.limit)
+	broken := &reply{err: io.ErrUnexpectedEOF}
 	for requests := 0; ; {
 		data, err := stream.next()
 		switch {
 		case errors.Is(err, errTooLarge):
 			return &reply{tooLarge: true}
 		case errors.Is(err, io.EOF):
-			return &reply{err: io.ErrUnexpectedEOF}
+			if id := stream.events.LastID(); ascii.IsVisible(id) {
+				broken.lastEvent, broken.pause = id, stream.events.Pause()
+			}
+			return broken
 		case err != nil:
 			return &reply{err: err}
 		}
@@ -145,10 +168,10 @@ func (r *remote) readStream(ctx context.Context, response *http.Response, q *req
 				return &reply{invalid: wrongRequest}
 			}
 			r.deliver(r.post(ctx, serverReply(m)))
-		case m.answers(q.id):
+		case m.answers(q.id), m.rpcError != nil && m.id == nil:
 			return replyOf(m)
 		default:
-			return &reply{invalid: wrongID}
+			broken.unaddressed = true
 		}
 	}
 }
@@ -157,7 +180,7 @@ func (r *remote) readStream(ctx context.Context, response *http.Response, q *req
 // requested.
 func (r *remote) handleNotification(m *message) {
 	if m.method == wire.NoticeChanged {
-		r.client.toolsChanged(r.endpoint.server)
+		r.client.toolsChanged(r.endpoint.server, true)
 	}
 }
 

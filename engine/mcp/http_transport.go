@@ -15,6 +15,7 @@ const (
 	// probeTime is for a server to answer server/discover. It is half of the time that a list or a call has by
 	// default, which initialize needs, too.
 	probeTime = 5 * time.Second
+	minResume = 100 * time.Millisecond // before a stream that has ended is asked for its rest
 )
 
 // remote carries a session over Streamable HTTP. Each request is one POST, and its
@@ -70,7 +71,47 @@ func (r *remote) roundTrip(ctx context.Context, q *request) *reply {
 	defer response.Body.Close()
 	a := r.read(ctx, response, q)
 	a.session = response.Header.Get(wire.HeaderSession)
+	for a.lastEvent != "" && !r.modern() {
+		rest := r.resume(ctx, q, a)
+		if rest == nil {
+			break
+		}
+		a = rest
+	}
 	return a
+}
+
+// resume reads on where a stream has ended before the response to a request, as servers of 2025-11-25 end it while they
+// work. It is a GET, which asks for nothing but the rest. It returns nil if there is none.
+func (r *remote) resume(ctx context.Context, q *request, ended *reply) *reply {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-time.After(max(ended.pause, minResume)):
+	}
+	response, err := r.get(ctx, ended.lastEvent)
+	if err != nil {
+		return nil
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK || mediaType(response.Header) != "text/event-stream" {
+		return nil
+	}
+	return r.readStream(ctx, response, q)
+}
+
+// get asks for a stream, or with the id of an event for the rest of one.
+func (r *remote) get(ctx context.Context, lastEvent string) (*http.Response, error) {
+	get := r.request(ctx, http.MethodGet, nil)
+	get.Header.Set("Accept", "text/event-stream")
+	if lastEvent != "" {
+		get.Header.Set("Last-Event-ID", lastEvent)
+	}
+	if err := r.authorize(get); err != nil {
+		return nil, err
+	}
+	response, _, err := r.client.options.Outbound.Send(get, r.endpoint.addresses, false)
+	return response, err
 }
 
 // notify sends a notification.

@@ -11,14 +11,16 @@ type idScanner struct {
 	escaped bool
 	inValue bool // after the colon of a member of the message
 	name    []byte
-	ids     int // members of that name
+	ids     int  // members of that name
+	version bool // it has a member "jsonrpc"
 	digits  []byte
 }
 
-// idName is the name of the member, and maxDigits the length of its value.
+// idName and versionName are the names of members, and maxDigits the length of an id.
 const (
-	idName    = "id"
-	maxDigits = 20
+	idName      = "id"
+	versionName = "jsonrpc"
+	maxDigits   = 20
 )
 
 // scan scans the next bytes.
@@ -41,8 +43,11 @@ func (g *idScanner) scan(b []byte) {
 		case ':':
 			if g.depth == 1 && !g.inValue {
 				g.inValue = true
-				if string(g.name) == idName {
+				switch string(g.name) {
+				case idName:
 					g.ids++
+				case versionName:
+					g.version = true
 				}
 			}
 		case ',':
@@ -65,13 +70,13 @@ func (g *idScanner) scanString(c byte) {
 	case c == '"':
 		g.quoted = false
 	}
-	if g.quoted && g.depth == 1 && !g.inValue && len(g.name) <= len(idName) {
+	if g.quoted && g.depth == 1 && !g.inValue && len(g.name) <= len(versionName) {
 		g.name = append(g.name, c)
 	}
 }
 
-// id is the id that was found.
+// id is the id that was found. That of what is no message, as a line of a log, is none.
 func (g *idScanner) id() (int64, bool) {
 	id, err := strconv.ParseInt(string(g.digits), 10, 64)
-	return id, err == nil && g.ids == 1 && len(g.digits) <= maxDigits
+	return id, err == nil && g.ids == 1 && g.version && len(g.digits) <= maxDigits
 }

@@ -1,9 +1,11 @@
 package mcp_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -52,12 +54,31 @@ type fixture struct {
 	*engine.Engine
 	client   *mcp.Client
 	outbound *outbound.Client
+	log      syncBuffer
 }
 
-func newFixture(t testing.TB, options engine.Options, changed func(string)) *fixture {
+// syncBuffer is written and read at the same time.
+type syncBuffer struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.String()
+}
+
+func newFixture(t testing.TB, options engine.Options, changed func(server string, announced bool)) *fixture {
 	t.Helper()
 	h := &fixture{outbound: outbound.New(options.Outbound())}
-	h.client = mcp.New(mcp.Options{Version: "1.2.3", Outbound: h.outbound, ToolsChanged: changed})
+	h.client = mcp.New(mcp.Options{Version: "1.2.3", Outbound: h.outbound, ToolsChanged: changed, Logger: slog.New(slog.NewTextHandler(&h.log, nil))})
 	options.Transports = map[string]engine.Transport{"mcp": h.client}
 	h.Engine = engine.New(options)
 	t.Cleanup(func() {

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -34,8 +35,11 @@ const (
 	errNotMessage refuse.Reason = "it sent something that is not a message of JSON-RPC"
 )
 
-// readMessage reads one message, and nothing beside it.
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+// readMessage reads one message, and nothing beside it but a byte order mark before it.
 func readMessage(b []byte) (*message, error) {
+	b = bytes.TrimPrefix(b, byteOrderMark)
 	if err := checkStrict(b); err != nil {
 		return nil, err
 	}

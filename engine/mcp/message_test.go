@@ -3,6 +3,7 @@ package mcp_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -34,11 +35,17 @@ func TestScanID(t *testing.T) {
 		}
 	})
 	for _, none := range []string{"", "SECRET", "[]", `{"result":{"id":7}}`, `{"id":"7"}`, `{"id":null}`, `{"id":{"id":7}}`, `[{"id":7}]`, `{"id":}`, `{"id":7,"id":8}`, `{"id":7.5}`, `{"id":7e1}`, `{"id":7 8x}`} {
+		none = strings.Replace(none, "{", `{"jsonrpc":"2.0",`, 1)
 		if id, ok := mcp.IDOf([]byte(none)); ok {
 			t.Errorf("%s: found %d", none, id)
 		}
 	}
-	if _, ok := mcp.IDOf(fmt.Appendf(nil, `{"id":%0100d}`, 7)); ok {
+	for _, line := range []string{`{"id":7}`, `{"id":7,"msg":"\"jsonrpc\":"}`, `{"id":7,"raw":{"jsonrpc":"2.0"}}`} {
+		if id, ok := mcp.IDOf([]byte(line)); ok {
+			t.Errorf("%s, which is no message: found %d", line, id)
+		}
+	}
+	if _, ok := mcp.IDOf(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%0100d}`, 7)); ok {
 		t.Error("an id of a hundred digits was found")
 	}
 }

@@ -95,7 +95,7 @@ func TestMCP23ChangesAreHeard(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server, c := place(t)
 			received := make(chan string, 100)
-			h := newFixture(t, engine.Options{}, func(server string) { received <- server })
+			h := newFixture(t, engine.Options{}, func(server string, _ bool) { received <- server })
 			server.Timeout = patient
 			c.Run.Server = "files"
 			before, err := h.Discover(t.Context(), server)
@@ -124,12 +124,33 @@ func TestMCP23ChangesAreHeard(t *testing.T) {
 	}
 }
 
+// TestSessionsAreCompared: a call in a session in which no list was discovered says that the tools may have changed, once.
+func TestSessionsAreCompared(t *testing.T) {
+	t.Parallel()
+	received := make(chan bool, 100)
+	h := newFixture(t, engine.Options{}, func(_ string, announced bool) { received <- announced })
+	command := program(t, "script")
+	if _, err := h.Discover(t.Context(), tool.Server{Name: "s", Type: "mcp", Command: command, Timeout: patient}); err != nil {
+		t.Fatal(err)
+	}
+	h.run(t, local(command, "die", "once"))
+	if len(received) != 0 {
+		t.Error("a session that was compared is said to have other tools")
+	}
+	for range 3 {
+		must(t, h, local(command, "pid", "read"))
+	}
+	if announced := receive(t, received); !announced || len(received) != 0 {
+		t.Errorf("announced %v, and %d more", announced, len(received))
+	}
+}
+
 // A callback that panics ends nothing.
 func TestChangedMayPanic(t *testing.T) {
 	t.Parallel()
 	command := program(t, "sample")
 	received := make(chan string, 100)
-	h := newFixture(t, engine.Options{}, func(server string) { received <- server; panic("SECRET") })
+	h := newFixture(t, engine.Options{}, func(server string, _ bool) { received <- server; panic("SECRET") })
 	c := local(command, "grow", "once")
 	for range 2 {
 		must(t, h, c)

@@ -143,6 +143,8 @@ func (s *script) serve() {
 			switch m.Params.Name {
 			case "deaf":
 				select {} // it reads no more
+			case "busy":
+				time.Sleep(7 * time.Second) // it does one thing at a time
 			case "line":
 				s.say(`{"jsonrpc":"2.0","id":`+id+`,"result":`, text(string(line)), "}")
 				continue
@@ -221,6 +223,19 @@ func (s *script) act(tool, id string) {
 		s.say(head, text(strings.Repeat("x", 8<<20)), "}")
 	case "large, id last":
 		s.say(`{"result":{"id":99,"content":[{"type":"text","text":"`, strings.Repeat(`"id\\\":98,`[1:], 1<<20), `"}]},"jsonrpc":"2.0","id":`, id, `}`)
+	case "very large":
+		s.say(`{"jsonrpc":"2.0","result":`, text(strings.Repeat("x", 40<<20)), `,"id":`+id+`}`)
+	case "log lines":
+		s.say(`{"level":"info","id":` + id + `,"msg":"SECRET"}`)
+		s.say(`{"level":"info","id":` + id + `,"raw":{"jsonrpc":"2.0","id":` + id + `}}`)
+		s.say(`DEBUG received {"jsonrpc":"2.0","id":` + id + `,"method":"tools/call"}`)
+		s.say(`[DEBUG] received {"jsonrpc":"2.0","id":` + id + `,"method":"tools/call"}`)
+		s.say(head, text("hi"), "}")
+	case "byte order mark":
+		s.say("\ufeff", head, text("hi"), "}")
+	case "no line end":
+		os.Stdout.WriteString(head + text("last words") + "}")
+		os.Exit(0)
 	case "a little large":
 		s.say(head, text(strings.Repeat("x", 1<<20+1)), "}")
 	case "endless":
@@ -299,10 +314,11 @@ func TestHostilePrograms(t *testing.T) {
 	)
 	for tool, want := range map[string]refusal.Code{
 		"echo": "", "carriage return": "", "noise": "", "stderr": "", "asks": "", "wrong id": "", "answer and die": "",
+		"log lines": "", "byte order mark": "", "no line end": "", "very large": large,
 		"duplicate": invalid, "duplicate, id last": invalid, "bad text": invalid,
 		"id as text": "", "no id": "",
 		"large": large, "large, id last": large, "a little large": large,
-		"endless": away, "die": away, "batch": away,
+		"endless": away, "die": away, "batch": invalid,
 		"hang": late, "deaf": late, "garbage": late,
 	} {
 		t.Run(tool, func(t *testing.T) {
@@ -352,7 +368,7 @@ func TestOneCallsFaultIsItsOwn(t *testing.T) {
 		_, refused := h.run(t, local(command, "wait", "once"))
 		waiting <- refused
 	}()
-	for _, tool := range []string{"duplicate", "duplicate, id last", "bad text", "large", "large, id last", "a little large", "wrong id", "noise"} {
+	for _, tool := range []string{"duplicate", "duplicate, id last", "bad text", "large", "large, id last", "a little large", "very large", "log lines", "wrong id", "noise"} {
 		h.run(t, local(command, tool, "once"))
 	}
 	must(t, h, local(command, "release", "once"))
@@ -461,6 +477,26 @@ func TestHangingProgramIsGivenUp(t *testing.T) {
 		second, refused := h.run(t, c)
 		return refused == nil && string(second.Body) != string(first.Body)
 	})
+	if log := h.log.String(); strings.Count(log, "has ended") != 1 || !strings.Contains(log, "server=s") || !strings.Contains(log, "said nothing while two calls") {
+		t.Errorf("logged %s", log)
+	}
+}
+
+// TestBusyProgramIsKept: a program that does one thing at a time is not ended at work because it has not answered a ping, and does
+// what it was sent meanwhile.
+func TestBusyProgramIsKept(t *testing.T) {
+	t.Parallel()
+	h := newFixture(t, engine.Options{}, nil)
+	command := program(t, "script")
+	first := must(t, h, local(command, "pid", "once"))
+	c := local(command, "busy", "once")
+	c.Run.Timeout = 300 * time.Millisecond
+	if _, refused := h.run(t, c); refused == nil || refused.Code != refusal.OutcomeUnknown {
+		t.Errorf("%v", refused)
+	}
+	if second := must(t, h, local(command, "pid", "once")); string(second.Body) != string(first.Body) || h.log.String() != "" {
+		t.Errorf("the program %s was given up for %s: %s", first.Body, second.Body, h.log.String())
+	}
 }
 
 // One that is slow with a call, and answers others, is not.
@@ -500,7 +536,8 @@ func TestLinesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{
 		"Server started.", "[INFO] ready", "42", `"hi"`, "[]", "null", "{'a': 1}", "{", "}", `{"level":"info","msg":"ready"}`, "caf\xe9", "\x1b[32mok\x1b[0m", "a\rb",
-		`{"id":77,"msg":"no call"}`,
+		`{"id":77,"msg":"no call"}`, `{"level":"info","id":2,"msg":"ready"}`, "INFO vscode-jsonrpc connection listening on stdio",
+		`ready {"jsonrpc":"2.0","id":900,"result":"x"}`, `[INFO] {"jsonrpc":"2.0","id":900,"result":"x"}`, `{"raw":{"jsonrpc":"2.0"}}`,
 	} {
 		h := newFixture(t, engine.Options{}, nil)
 		if _, refused := h.run(t, local(program(t, "chatty", line), "echo", "once")); refused != nil {
@@ -513,7 +550,7 @@ func TestLinesOfTheirOwn(t *testing.T) {
 		`"aaaaaaaa`:                  slices.Repeat([]string{strings.Repeat("a", 100_000)}, 11),
 		`"  \"jsonrpc\": \"2.0\","`:  {"{", `  "jsonrpc": "2.0",`},
 		`"[{\"jsonrpc\":\"2.0\","`:   {`[{"jsonrpc":"2.0","result":"LEAK"}]`},
-		`"ready {\"jsonrpc\":`:       {`ready {"jsonrpc":"2.0","id":900,"result":"LEAK"}`},
+		`"{\"jsonrpc\":\"2.0\",`:     {`{"jsonrpc":"2.0","id":900,"result":"LEAK"`},
 	} {
 		h := newFixture(t, engine.Options{ReadSecret: func(context.Context, string) (string, error) { return "s3cret", nil }}, nil)
 		_, err := h.Discover(t.Context(), tool.Server{

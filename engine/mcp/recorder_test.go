@@ -128,9 +128,9 @@ type recording struct {
 // record starts a server, and a client of it.
 func record(t *testing.T, s *scripted, stdio, listens bool) *recording {
 	r := &recording{t: t, stdio: stdio, server: tool.Server{Name: "s", Type: "mcp", Timeout: patient}}
-	var changed func(string)
+	var changed func(string, bool)
 	if listens {
-		changed = func(string) {}
+		changed = func(string, bool) {}
 	}
 	r.fixture = newFixture(t, engine.Options{ReadSecret: func(context.Context, string) (string, error) { return "token-1", nil }}, changed)
 	if stdio {

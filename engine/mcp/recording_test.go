@@ -102,7 +102,7 @@ var recorded = map[string]conversation{
 	"modern-is-timed-out": {script: func() *scripted { return modernScript("tools/call", "hang\n"+said) }, converse: func(r *recording) {
 		r.list()
 		r.call(short)
-		r.givenUp(4)
+		r.until(4)
 		r.call(nil)
 	}},
 	"modern-caller-leaves": {
@@ -110,7 +110,7 @@ var recorded = map[string]conversation{
 		converse: func(r *recording) {
 			r.list()
 			r.leave(1)
-			r.givenUp(4)
+			r.until(4)
 			r.call(nil)
 		},
 	},
@@ -142,13 +142,13 @@ var recorded = map[string]conversation{
 	"legacy-is-timed-out": {script: func() *scripted { return legacyScript("tools/call", "hang\n"+said) }, converse: func(r *recording) {
 		r.list()
 		r.call(short)
-		r.givenUp(6)
+		r.until(6)
 		r.call(nil)
 	}},
 	"legacy-caller-leaves": {script: func() *scripted { return legacyScript("tools/call", "hang\n"+said) }, converse: func(r *recording) {
 		r.list()
 		r.leave(1)
-		r.givenUp(6)
+		r.until(6)
 		r.call(nil)
 	}},
 	"legacy-list-is-timed-out": {script: func() *scripted { return legacyScript("tools/list", list+"\nhang\n"+list) }, converse: func(r *recording) {
@@ -156,11 +156,13 @@ var recorded = map[string]conversation{
 		r.server.Timeout = 3 * time.Second
 		r.list()
 		r.server.Timeout = patient
-		r.givenUp(6)
+		r.until(6)
 		r.list()
 	}},
-	"legacy-server-asks":          {script: func() *scripted { return legacyScript("tools/call", asking) }, converse: func(r *recording) { r.call(nil); r.until(6) }},
-	"legacy-forgets-the-session":  {script: func() *scripted { return legacyScript("tools/call", said+"\nstatus 404\n"+said) }, only: "http", converse: func(r *recording) { r.call(read); r.call(read) }},
+	"legacy-server-asks": {script: func() *scripted { return legacyScript("tools/call", asking) }, converse: func(r *recording) { r.call(nil); r.until(6) }},
+	"legacy-forgets-the-session": {script: func() *scripted {
+		return legacyScript("tools/call", said+"\nstatus 404\n"+said, "ping", "status 404\nresult {}")
+	}, only: "http", converse: func(r *recording) { r.call(read); r.call(read) }},
 	"legacy-forgets-before-calls": {script: func() *scripted { return legacyScript("ping", "status 404") }, only: "http", converse: func(r *recording) { r.call(nil); r.client.Age(time.Minute); r.call(nil) }},
 	"legacy-refuses-initialized":  {script: func() *scripted { return legacyScript("notifications/initialized", "status 500") }, only: "http", converse: func(r *recording) { r.call(nil) }},
 	"legacy-2025-03-26":           greeting("initialize", `result {"protocolVersion":"2025-03-26","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}`),
@@ -199,16 +201,6 @@ func greeting(method, replies string) conversation {
 			}
 		},
 	}
-}
-
-// givenUp waits until the server has been told that a request was given up: over HTTP with
-// the message of a number, while a program gets two messages from that number on. A modern
-// server over HTTP is told by the end of its stream.
-func (r *recording) givenUp(n int) {
-	if r.stdio {
-		n++
-	}
-	r.until(n)
 }
 
 // leave calls a tool and leaves once the server has got a number of messages.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
+	"time"
 
 	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/internal/mcp/wire"
@@ -38,9 +38,12 @@ type reply struct {
 	err         error  // there is no whole response
 	invalid     string // it is in no form that can be used; the text holds nothing of the server's
 	tooLarge    bool
-	sessionGone bool // the server has forgotten the session, and has not taken the request
 	status      int  // of HTTP, if it is not 2xx and says nothing else
-	unaddressed bool // rpcError came without the request's id
+	unaddressed bool // an error came without the request's id, or nothing but responses to others
+	mayBeTaken  bool // a status of 4xx does not say that the server has not come to the request
+
+	lastEvent string        // the id of the last event of a stream that ended before the response
+	pause     time.Duration // that the stream asked for
 
 	retryAfter string
 	redirect   string // the address that a status of 3xx points to
@@ -98,15 +101,21 @@ func (q *request) notify(m *message) {
 }
 
 // doubtsSession reports whether a reply may mean that the server has no such session: servers say
-// so by any status, and by errors that name no request. Too many requests are no such sign.
+// so by any status, and by any error. Too many requests are no such sign.
 func (a *reply) doubtsSession() bool {
-	return a.status != 0 && a.status != http.StatusTooManyRequests || a.unaddressed || a.invalid != ""
+	return a.status != http.StatusTooManyRequests && (a.status != 0 || a.rpcError != nil || a.unaddressed || a.invalid != "")
 }
 
-// saysNoSession reports whether a reply says that there is no such session, by an error that names no
-// request: by JSON-RPC the server has not come to the request.
-func (a *reply) saysNoSession() bool {
-	return a.unaddressed && strings.Contains(strings.ToLower(a.rpcError.Message), "session")
+// deniesSession reports whether the reply to a ping means that the server has no such session. A server that does not know
+// pings knows the session; one that does not answer says nothing about it.
+func (a *reply) deniesSession() bool {
+	return a.doubtsSession() && (a.rpcError == nil || a.rpcError.Code != jsonrpc.CodeMethod)
+}
+
+// addressesNobody reports whether a reply is a status of 4xx that is about no request: the server, if it has no such
+// session, has not come to the request. A proxy answers 408 after it has passed the request on.
+func (a *reply) addressesNobody() bool {
+	return a.status >= 400 && a.status < 500 && a.status != http.StatusRequestTimeout && !a.mayBeTaken
 }
 
 // asError describes a reply without a result for the operator.
@@ -118,8 +127,6 @@ func (a *reply) asError() error {
 		return errTooLarge
 	case a.rpcError != nil:
 		return refuse.Reason(fmt.Sprintf("it answered with the JSON-RPC error %d", a.rpcError.Code))
-	case a.sessionGone:
-		return errSessionGone
 	case a.redirect != "":
 		return refuse.Reason(fmt.Sprintf("it answered with HTTP status %d, which points to %s: redirects are not followed; if that is the server's URL, state it", a.status, a.redirect))
 	case a.status != 0:

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -472,14 +473,16 @@ func (stopper) Stopped() error { return errors.New("stopped") }
 // that was quiet for long is tried by a ping before a call is sent through it.
 func TestMCL03ForgottenSessions(t *testing.T) {
 	var gone atomic.Bool
-	answer := answering(text("hi"))
-	f := newFake(t, true, func(w http.ResponseWriter, r *http.Request, id string) {
-		if gone.CompareAndSwap(true, false) {
-			w.WriteHeader(http.StatusNotFound)
-			return
+	f := newFake(t, true, answering(text("hi")))
+	f.answers = func(w http.ResponseWriter, _ *http.Request, method string) bool {
+		if method == "initialize" {
+			gone.Store(false)
 		}
-		answer(w, r, id)
-	})
+		if gone.Load() && method != "server/discover" {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		return gone.Load() && method != "server/discover"
+	}
 	h := newFixture(t, engine.Options{}, nil)
 	for _, effect := range []string{"read", "once"} {
 		must(t, h, call(f.url, "echo", effect))
@@ -487,8 +490,8 @@ func TestMCL03ForgottenSessions(t *testing.T) {
 		before := f.count("tools/call")
 		result, refused := h.run(t, call(f.url, "echo", effect))
 		calls := f.count("tools/call") - before
-		// By its status the server has not taken the call.
-		if refused != nil || calls != 2 || effect == "read" && result.Attempts != 2 {
+		// By its status and its answer to a ping the server has not taken the call.
+		if refused != nil || calls != 2 || result.Attempts != 2 {
 			t.Errorf("%s: %v after %d attempts, %d calls", effect, refused, result.Attempts, calls)
 		}
 	}
@@ -498,41 +501,55 @@ func TestMCL03ForgottenSessions(t *testing.T) {
 	if _, refused := h.run(t, stopped); refused == nil || f.count("tools/call") != before+1 {
 		t.Errorf("stopped meanwhile: %v, %d calls", refused, f.count("tools/call")-before)
 	}
+	pings := f.count("ping")
 	must(t, h, call(f.url, "echo", "once"))
-	if n := f.count("ping"); n != 0 {
-		t.Errorf("%d pings of a session that was not quiet", n)
+	if n := f.count("ping"); n != pings {
+		t.Errorf("%d pings of a session that was not quiet", n-pings)
 	}
 	h.client.Age(time.Minute)
 	must(t, h, call(f.url, "echo", "once"))
 	must(t, h, call(f.url, "echo", "once"))
-	if n := f.count("ping"); n != 1 {
+	if n := f.count("ping") - pings; n != 1 {
 		t.Errorf("%d pings of a session that was quiet once", n)
 	}
 }
 
 // TestSessionsThatEndOtherwise: a server may say in any way that it has no such session. A ping that
 // it refuses shows it, after a call that has failed and after a list. A call is sent again only if it
-// may run twice, or the server says without a doubt that it has not come to it.
+// may run twice, or a status of 4xx that names no request says that the server has not come to it. By an error that
+// names it, it has failed; otherwise its outcome is unknown.
 func TestSessionsThatEndOtherwise(t *testing.T) {
-	const sessionError = `{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}`
-	refuse := func(status int, media, body string) func(http.ResponseWriter) {
-		return func(w http.ResponseWriter) {
-			w.Header().Set("Content-Type", media)
-			w.WriteHeader(status)
-			io.WriteString(w, body)
+	sessionError := func(id string) string {
+		return `{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32001,"message":"Session not found"}}`
+	}
+	type way struct {
+		status      int
+		media, body string
+		want        refusal.Code // of a call that acts once; empty: it is sent again
+	}
+	ways := map[string]way{
+		"200 and an error":         {200, "application/json", sessionError("null"), refusal.OutcomeUnknown},
+		"200, in a stream":         {200, "text/event-stream", "data: " + sessionError("null") + "\n\n", refusal.OutcomeUnknown},
+		"200, in a stream, its id": {200, "text/event-stream", "data: " + sessionError("ID") + "\n\n", refusal.ToolFailed},
+		"200, another in a stream": {200, "text/event-stream", "data: " + sessionError(`"server-error"`) + "\n\n", refusal.OutcomeUnknown},
+		"200 and no JSON-RPC":      {200, "application/json", `{"error":"Session not found"}`, refusal.OutcomeUnknown},
+		"200 and a text":           {200, "text/plain", "Session not found", refusal.OutcomeUnknown},
+		"200 and its id":           {200, "application/json", sessionError("ID"), refusal.ToolFailed},
+		"200 and another id":       {200, "application/json", sessionError(`"server-error"`), refusal.OutcomeUnknown},
+		"408 and a text":           {408, "text/plain", "Session not found", refusal.OutcomeUnknown},
+		"404, a long text":         {404, "text/plain", strings.Repeat("x", 100_000), refusal.OutcomeUnknown},
+		"404, several messages":    {404, "application/json", "[" + sessionError("ID") + "]", refusal.OutcomeUnknown},
+		"404, no message, its id":  {404, "application/json", `{"id":ID,"error":"Session not found"}`, refusal.OutcomeUnknown},
+	}
+	for _, status := range []int{400, 401, 403, 404, 409, 410, 422, 500, 502, 503} {
+		named, want := refusal.ToolFailed, refusal.Code("")
+		if status >= 500 {
+			named, want = refusal.OutcomeUnknown, refusal.OutcomeUnknown
 		}
-	}
-	ways := map[string]func(http.ResponseWriter){
-		"200 and an error":    refuse(200, "application/json", sessionError),
-		"200, in a stream":    refuse(200, "text/event-stream", "data: "+sessionError+"\n\n"),
-		"200 and no JSON-RPC": refuse(200, "application/json", `{"error":"Session not found"}`),
-		"200 and a text":      refuse(200, "text/plain", "Session not found"),
-	}
-	notTaken := map[string]bool{"200 and an error": true}
-	for _, status := range []int{400, 401, 403, 410, 422, 500, 502, 503} {
-		notTaken[fmt.Sprintf("%d and an error", status)] = status < 500
-		ways[fmt.Sprintf("%d and an error", status)] = refuse(status, "application/json", sessionError)
-		ways[fmt.Sprintf("%d and a text", status)] = refuse(status, "text/plain", "Session not found")
+		ways[fmt.Sprintf("%d and an error", status)] = way{status, "application/json", sessionError("null"), want}
+		ways[fmt.Sprintf("%d and another id", status)] = way{status, "application/json", sessionError(`"server-error"`), want}
+		ways[fmt.Sprintf("%d and its id", status)] = way{status, "application/problem+json", sessionError("ID"), named}
+		ways[fmt.Sprintf("%d and a text", status)] = way{status, "text/plain", "Session not found", want}
 	}
 	for name, way := range ways {
 		t.Run(name, func(t *testing.T) {
@@ -549,7 +566,12 @@ func TestSessionsThatEndOtherwise(t *testing.T) {
 					forgotten.Store(false)
 					return false
 				case forgotten.Load():
-					way(w)
+					var m struct{ ID json.RawMessage }
+					_, body := f.last(t, method)
+					_ = json.Unmarshal([]byte(body), &m)
+					w.Header().Set("Content-Type", way.media)
+					w.WriteHeader(way.status)
+					io.WriteString(w, strings.ReplaceAll(way.body, "ID", string(m.ID)))
 					return true
 				}
 				return false
@@ -564,9 +586,16 @@ func TestSessionsThatEndOtherwise(t *testing.T) {
 			must(t, h, call(f.url, "echo", "once"))
 			forgotten.Store(true)
 			before := f.count("tools/call")
-			_, refused := h.run(t, call(f.url, "echo", "once"))
-			if calls := f.count("tools/call") - before; notTaken[name] && (refused != nil || calls != 2) || !notTaken[name] && (refused == nil || calls != 1) {
-				t.Errorf("%v after %d calls", refused, calls)
+			result, refused := h.run(t, call(f.url, "echo", "once"))
+			calls, want := f.count("tools/call")-before, 1
+			if way.want == "" {
+				want = 2
+			}
+			if got := refusedCode(refused); got != way.want || calls != want || result.Attempts != want {
+				t.Errorf("%v after %d calls and %d attempts", refused, calls, result.Attempts)
+			}
+			if way.want == refusal.ToolFailed && !strings.Contains(refused.Message, "Session not found") {
+				t.Errorf("%v", refused)
 			}
 			must(t, h, call(f.url, "echo", "once"))
 			sessions(2)
@@ -588,6 +617,52 @@ func TestSessionsThatEndOtherwise(t *testing.T) {
 	}
 }
 
+func refusedCode(refused *refusal.Error) refusal.Code {
+	if refused == nil {
+		return ""
+	}
+	return refused.Code
+}
+
+// TestTakenCallsAreNotSentAgain: a server that has taken a call may answer as if it had no session, and may not know pings.
+// A call that acts once is sent once.
+func TestTakenCallsAreNotSentAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		status             int
+		media, body, words string
+		denies             bool // it denies each ping
+	}{
+		"an error":               {404, "application/json", `{"jsonrpc":"2.0","id":ID,"error":{"code":-32602,"message":"no such customer"}}`, "no such customer", false},
+		"an error, no ping":      {404, "application/json", `{"jsonrpc":"2.0","id":ID,"error":{"code":-32602,"message":"no such customer"}}`, "no such customer", true},
+		"a result":               {404, "application/json", `{"jsonrpc":"2.0","id":ID,"result":{"content":[]}}`, "The tool ran", false},
+		"a text":                 {404, "text/plain", "not found", "404", false},
+		"a text, no ping":        {404, "text/plain", "not found", "404", true},
+		"a page":                 {404, "text/html", "<p>not found", "404", false},
+		"a problem":              {404, "application/problem+json", `{"title":"not found","status":404}`, "404", false},
+		"a problem, no ping":     {404, "application/problem+json", `{"title":"not found","status":404}`, "404", true},
+		"a session of its own":   {200, "application/json", `{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"DB session closed"}}`, "DB session closed", false},
+		"its own, and no ping":   {200, "application/json", `{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"session not found"}}`, "It is not known", true},
+		"an event, and no ping":  {404, "text/event-stream", "data: " + `{"jsonrpc":"2.0","id":ID,"error":{"code":1,"message":"no such customer"}}` + "\n\n", "no such customer", true},
+		"a gateway, and no ping": {502, "text/html", "<p>", "It is not known", true},
+	} {
+		f := newFake(t, true, func(w http.ResponseWriter, _ *http.Request, id string) {
+			w.Header().Set("Content-Type", c.media)
+			w.WriteHeader(c.status)
+			io.WriteString(w, strings.ReplaceAll(c.body, "ID", id))
+		})
+		f.answers = func(w http.ResponseWriter, _ *http.Request, method string) bool {
+			if method == "ping" && c.denies {
+				w.WriteHeader(http.StatusBadRequest)
+			}
+			return method == "ping" && c.denies
+		}
+		result, refused := newFixture(t, engine.Options{}, nil).run(t, call(f.url, "echo", "once"))
+		if n := f.count("tools/call"); n != 1 || result.Attempts != 1 || refused == nil || !strings.Contains(refused.Message, c.words) {
+			t.Errorf("%s: %v after %d calls", name, refused, n)
+		}
+	}
+}
+
 // TestSessionsAreKept: a call that fails for another reason does not cost the session.
 func TestSessionsAreKept(t *testing.T) {
 	for _, answer := range []func(http.ResponseWriter, *http.Request, string){
@@ -602,6 +677,89 @@ func TestSessionsAreKept(t *testing.T) {
 		}
 		if n := f.count("initialize"); n != 1 {
 			t.Errorf("%d sessions", n)
+		}
+	}
+}
+
+// TestLostSessionsLetCallsEnd: a call that finds the session lost does not cost the answers to others in it.
+func TestLostSessionsLetCallsEnd(t *testing.T) {
+	came, answer := make(chan bool), make(chan bool)
+	var denies atomic.Bool
+	f := newFake(t, true, func(w http.ResponseWriter, _ *http.Request, id string) {
+		if !denies.Load() {
+			came <- true
+			<-answer
+		}
+		result(w, id, text("hi"))
+	})
+	f.answers = func(w http.ResponseWriter, _ *http.Request, method string) bool {
+		if method == "initialize" && f.count("initialize") > 1 {
+			denies.Store(false)
+		}
+		if denies.Load() && method != "server/discover" {
+			w.WriteHeader(http.StatusNotFound)
+			return true
+		}
+		return false
+	}
+	h := newFixture(t, engine.Options{}, nil)
+	ended := make(chan *refusal.Error, 2)
+	send := func() {
+		_, refused := h.run(t, call(f.url, "echo", "once"))
+		ended <- refused
+	}
+	go send()
+	receive(t, came)
+	denies.Store(true)
+	go send()
+	receive(t, came) // in the new session
+	for range 2 {
+		answer <- true
+		if refused := <-ended; refused != nil {
+			t.Error(refused)
+		}
+	}
+	eventually(t, func() bool { return f.count("DELETE") == 1 })
+}
+
+// TestStreamsAreResumed: a server of an older revision may end the stream of a call while it works, and gives the rest to a
+// GET with the id of the last event that came whole. The call is sent once.
+func TestStreamsAreResumed(t *testing.T) {
+	for name, c := range map[string]struct {
+		events, rest, second string
+		asks                 []string // the ids of the events that are asked for
+		want                 refusal.Code
+	}{
+		"at once":          {"id: 1\nretry: 1\ndata:\n\n", "id: 2\ndata: DONE\n\n", "", []string{"1"}, ""},
+		"in the end":       {"id: 1\n\n", "id: two\nretry: 1\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n\nid: 3\ndata: {", "data: DONE\n\n", []string{"1", "two"}, ""},
+		"never":            {"id: 1\ndata:\n\n", "status", "", []string{"1"}, refusal.OutcomeUnknown},
+		"without an id":    {"retry: 1\ndata:\n\n", "data: DONE\n\n", "", nil, refusal.OutcomeUnknown},
+		"an id for no one": {"id: a\x00b\ndata:\n\n", "data: DONE\n\n", "", nil, refusal.OutcomeUnknown},
+	} {
+		var asked []string
+		var done string
+		f := newFake(t, true, func(w http.ResponseWriter, r *http.Request, id string) {
+			done = `{"jsonrpc":"2.0","id":` + id + `,"result":` + text("hi") + `}`
+			streaming(c.events)(w, r, id)
+		})
+		f.answers = func(w http.ResponseWriter, r *http.Request, method string) bool {
+			if method != http.MethodGet {
+				return false
+			}
+			events := c.rest
+			if asked = append(asked, r.Header.Get("Last-Event-ID")); len(asked) > 1 {
+				events = c.second
+			}
+			if events == "status" {
+				w.WriteHeader(http.StatusMethodNotAllowed)
+			} else {
+				streaming(strings.ReplaceAll(events, "DONE", done))(w, r, "")
+			}
+			return true
+		}
+		result, refused := newFixture(t, engine.Options{}, nil).run(t, call(f.url, "echo", "once"))
+		if refusedCode(refused) != c.want || c.want == "" && string(result.Body) != "hi" || !slices.Equal(asked, c.asks) || f.count("tools/call") != 1 {
+			t.Errorf("%s: %q %v, asked for %q", name, result.Body, refused, asked)
 		}
 	}
 }

@@ -54,39 +54,51 @@ func (c *Client) attempt(ctx context.Context, l *sharedSession, call tool.Call, 
 	if l == nil {
 		return result, outbound.UnsentFailure(refuse.Unavailable("%s: %w", call.Tool, errClosed))
 	}
-	for first := true; ; first = false {
-		s, f := l.readySession(ctx, call)
-		if f != nil {
-			return result, f
-		}
-		call := call
-		if !s.modern {
-			call.QuestionKinds = nil
-		}
-		var refused *refusal.Error
-		if q, refused = s.callRequest(call, token, level); refused != nil {
-			return result, outbound.UnsentFailure(refused)
-		}
-		q.listener = to
-		a := s.do(ctx, q)
-		if a.err == nil {
-			s.answered.Store(true)
-		}
-		if !q.rejected && a.doubtsSession() && !s.known(ctx) {
-			l.drop(s)
-			if refuse.Retryable(call.Effect) || a.saysNoSession() {
-				a = &reply{sessionGone: true}
-			}
-		}
-		// A session that is gone by its status: the server says that it has not taken the call, so
-		// that one of any effect may be sent again. Run does that for those that may run twice.
-		if a.sessionGone {
-			if l.drop(s); first && !refuse.Retryable(call.Effect) && !call.IsStopped() {
-				continue
-			}
-		}
-		return c.outcome(ctx, l, call, q, a)
+	s, f := l.readySession(ctx, call)
+	if f != nil {
+		return result, f
 	}
+	if !s.modern {
+		call.QuestionKinds = nil
+	}
+	var refused *refusal.Error
+	if q, refused = s.callRequest(call, token, level); refused != nil {
+		return result, outbound.UnsentFailure(refused)
+	}
+	q.listener = to
+	a := s.do(ctx, q)
+	if a.err == nil {
+		s.answered.Store(true)
+	}
+	if !q.rejected && a.doubtsSession() {
+		if ping := s.ping(ctx); ping.deniesSession() {
+			l.drop(s)
+			if f := l.lostSession(ctx, call, a, ping); f != nil {
+				return result, f
+			}
+		}
+	}
+	return c.outcome(ctx, l, call, q, a)
+}
+
+// lostSession is the failure of a call that got a reply in a session that the server denies by its answer to a ping. It
+// is nil where the reply says itself how the call ended: by an error that names it, which is told by its words, or by a
+// status while no session can be had in which the server answers otherwise.
+func (l *sharedSession) lostSession(ctx context.Context, call tool.Call, a, ping *reply) *outbound.Failure {
+	renewed, f := l.readySession(ctx, call)
+	gone := f == nil && renewed.known(ctx)
+	cause := refuse.Unavailable("%s at %s: %w", call.Tool, l.endpoint.String(), errSessionGone)
+	switch {
+	case gone && refuse.Retryable(call.Effect):
+		return outbound.RetryableFailure(cause)
+	case gone && a.addressesNobody() && ping.status < http.StatusInternalServerError:
+		return outbound.UntakenFailure(cause)
+	case a.rpcError != nil && !a.unaddressed:
+		a.status = 0
+	case !refuse.Retryable(call.Effect) && !a.addressesNobody():
+		return outbound.FinalFailure(refuse.OutcomeUnknown("%s at %s was sent the call: %w", call.Tool, l.endpoint.String(), errSessionGone))
+	}
+	return nil
 }
 
 // outcome maps a reply to the outcome of the call.
@@ -101,8 +113,6 @@ func (c *Client) outcome(ctx context.Context, l *sharedSession, call tool.Call, 
 		return tool.Result{}, outbound.FinalFailure(refuse.ResultTooLarge(call))
 	case a.invalid != "":
 		return tool.Result{}, outbound.FinalFailure(refuse.InvalidResult(call, a.invalid))
-	case a.sessionGone:
-		return tool.Result{}, outbound.RetryableFailure(refuse.Unavailable("%s at %s: %w", call.Tool, l.endpoint.String(), errSessionGone))
 	case q.rejected:
 		return tool.Result{}, outbound.RetryAfterFailure(refuse.Status(call, http.StatusUnauthorized, 0), 0)
 	case a.rpcError != nil && blamesCall(a.status):
@@ -136,6 +146,10 @@ func (l *sharedSession) readySession(ctx context.Context, call tool.Call) (*sess
 			return nil, l.openFailure(ctx, call, err)
 		}
 		if s.ready(ctx) {
+			// A server that was started anew may have other tools, and had nobody to announce them to.
+			if !s.compared.Swap(true) {
+				l.client.toolsChanged(l.endpoint.server, true)
+			}
 			return s, nil
 		}
 		l.drop(s)
@@ -224,9 +238,10 @@ func (c *Client) Discover(ctx context.Context, server tool.Server) ([]tool.Defin
 		}
 		found, err := s.listWithin(ctx, server.Timeout)
 		if err == nil {
+			s.compared.Store(true)
 			return found, nil
 		}
-		if errors.Is(err, errSessionGone) || !s.known(ctx) {
+		if !s.known(ctx) {
 			if l.drop(s); first {
 				continue
 			}

@@ -7,11 +7,11 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/callgate/callgate/internal/ascii"
-	"github.com/callgate/callgate/internal/jsonrpc"
 	"github.com/callgate/callgate/internal/mcp/wire"
 	"github.com/callgate/callgate/internal/refuse"
 )
@@ -59,8 +59,13 @@ type session struct {
 	hasState   bool // the server keeps a state that it may forget by itself
 	lastID     atomic.Int64
 	answered   atomic.Bool  // it has answered anything at all
+	compared   atomic.Bool  // its list of tools was discovered, or will be
 	used       atomic.Int64 // when, in nanoseconds
 	headers    atomic.Pointer[map[string][]headerBinding]
+
+	mu       sync.Mutex
+	inFlight int  // requests
+	retired  bool // it is disconnected once none is in flight
 }
 
 // openSession opens a session over a connection. If it fails, or panics, it ends the
@@ -198,11 +203,30 @@ func (s *session) newRequest(method string, meta map[string]any, members []byte)
 // do sends a request and returns how it ended. If its caller leaves first, it cancels the
 // request by a message, unless the end of the stream has cancelled it.
 func (s *session) do(ctx context.Context, q *request) *reply {
+	s.count(1)
+	defer s.count(-1)
 	a := s.connection.roundTrip(ctx, q)
 	if why := ctx.Err(); why != nil && a.err != nil && q.sent && !(s.modern && s.http) {
 		s.client.spawn(func() { callSafely(func() { s.cancel(q.id, why) }) })
 	}
 	return a
+}
+
+// count counts requests in flight.
+func (s *session) count(by int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.inFlight += by; s.retired && s.inFlight == 0 {
+		s.connection.disconnect()
+	}
+}
+
+// retire disconnects the session once no request is in flight: the server may answer those that it has taken.
+func (s *session) retire() {
+	s.mu.Lock()
+	s.retired = true
+	s.mu.Unlock()
+	s.count(0)
 }
 
 // cancel sends the cancellation of a request. A failure to do so changes nothing here.
@@ -221,14 +245,17 @@ func (s *session) ready(ctx context.Context) bool {
 	return now.Sub(last) < pingAfter || s.known(ctx)
 }
 
-// known asks the server, by a ping, whether it still knows the session. One that does not know
-// pings knows the session; one that does not answer says nothing about it.
-func (s *session) known(ctx context.Context) bool {
+// known asks the server, by a ping, whether it still knows the session.
+func (s *session) known(ctx context.Context) bool { return !s.ping(ctx).deniesSession() }
+
+// ping asks the server for any answer in the session. It does not ask one that keeps none.
+func (s *session) ping(ctx context.Context) *reply {
 	if !s.hasState || ctx.Err() != nil {
-		return true
+		return &reply{}
 	}
+	ctx, cancel := context.WithTimeout(ctx, replyTimeout)
+	defer cancel()
 	ping := s.newRequest(wire.MethodPing, nil, nil)
 	ping.params = nil
-	a := s.do(ctx, ping)
-	return !a.sessionGone && (!a.doubtsSession() || a.rpcError != nil && a.rpcError.Code == jsonrpc.CodeMethod)
+	return s.do(ctx, ping)
 }

@@ -158,13 +158,17 @@ func (l *sharedSession) backOff() {
 // watch waits until a session ends, and closes it.
 func (l *sharedSession) watch(s *session) {
 	<-s.connection.ended()
+	if c, ok := s.connection.(*local); ok && c.endCause() != nil && l.client.options.Logger != nil {
+		l.client.options.Logger.Warn("the program of a tool server has ended; the next call starts it anew", "server", l.endpoint.server,
+			"cause", reason(c.endCause()))
+	}
 	l.drop(s)
 	s.connection.closeSession()
 }
 
-// drop disconnects a session, and forgets it. The next call opens another.
+// drop forgets a session, and disconnects it when the requests in it have ended. The next call opens another.
 func (l *sharedSession) drop(s *session) {
-	defer s.connection.disconnect() // once it is not handed out any more
+	defer s.retire() // once it is not handed out any more
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.current != s {

@@ -20,19 +20,21 @@ func (l *local) readLines() {
 			var text refuse.Reason
 			if errors.As(err, &text) {
 				l.fail(&tool.InvalidListError{Err: text})
-			} else {
-				l.fail(l.errors.exitError())
+				return
 			}
+			// The last line may be whole without its end.
+			if m, err := readMessage(line); err == nil {
+				_ = l.handleMessage(m, line)
+			}
+			l.fail(l.errors.exitError())
 			return
 		}
 		l.mu.Lock()
 		l.linesRead++
+		l.silent = false
 		l.mu.Unlock()
 		if g != nil {
-			// It is too long, which fails the request that it answers and no other.
-			if id, ok := g.id(); ok {
-				l.complete(id, 0, &reply{tooLarge: true})
-			}
+			l.completeTooLarge(g)
 			continue
 		}
 		if line = bytes.TrimRight(line, "\r"); len(line) == 0 {
@@ -45,14 +47,24 @@ func (l *local) readLines() {
 	}
 }
 
+// completeTooLarge ends the request that a line answers which is too long. It ends no other.
+func (l *local) completeTooLarge(g *idScanner) {
+	if id, ok := g.id(); ok {
+		l.complete(id, 0, &reply{tooLarge: true})
+	}
+}
+
 // readLine reads a line without its end. If the line is longer than any pending response
-// may be, only its scan is returned.
+// may be, only its scan is returned. At the end of the output, the line is what came without an end, if that is not too long.
 func (l *local) readLine(lines *bufio.Reader) (line []byte, g *idScanner, err error) {
 	read := 0
 	for {
 		part, err := lines.ReadSlice('\n')
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
-			return nil, nil, err
+			if g == nil {
+				line = append(line, part...)
+			}
+			return line, nil, err
 		}
 		whole := err == nil
 		if whole {
@@ -68,6 +80,7 @@ func (l *local) readLine(lines *bufio.Reader) (line []byte, g *idScanner, err er
 		case g == nil:
 			line = append(line, part...)
 		case int64(read) > limit+maxLine:
+			l.completeTooLarge(g)
 			return nil, nil, errTooLarge
 		default:
 			g.scan(part)

@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	minLine         = 1 << 20  // bytes that a line may have whatever is waited for
-	maxLine         = 16 << 20 // bytes above the limit, after which the program is given up
-	maxNoiseLines   = 1000     // on end that are no messages
-	maxNoiseBytes   = 1 << 20  // of these lines together
+	minLine         = 1 << 20   // bytes that a line may have whatever is waited for
+	maxLine         = 128 << 20 // bytes above the limit, which are skipped, after which the program is given up
+	maxNoiseLines   = 1000      // on end that are no messages
+	maxNoiseBytes   = 1 << 20   // of these lines together
 	replyTimeout    = 5 * time.Second
 	discoverTimeout = 10 * time.Second // for a program to know the newest revision, or to say that it does not
 )
@@ -41,6 +41,7 @@ type local struct {
 	waiting   map[int64]*pendingRequest
 	endErr    error // why done is closed
 	linesRead uint64
+	silent    bool // a call has waited for its whole timeout, in which no line came, and none has since
 
 	// noise counts the lines on end that were no messages, and their bytes. Only readLines uses them.
 	noise, noiseBytes int
@@ -53,6 +54,7 @@ type pendingRequest struct {
 	*request
 	reply     chan *reply // holds one
 	linesRead uint64      // lines that had come when it was written
+	silent    bool        // the program was silent then
 }
 
 func startLocal(l *sharedSession) (*local, error) {
@@ -83,7 +85,7 @@ func startLocal(l *sharedSession) (*local, error) {
 func (l *local) roundTrip(ctx context.Context, q *request) *reply {
 	w := &pendingRequest{request: q, reply: make(chan *reply, 1)}
 	l.mu.Lock()
-	w.linesRead = l.linesRead
+	w.linesRead, w.silent = l.linesRead, l.silent
 	l.waiting[q.id] = w
 	l.mu.Unlock()
 	if q.method == wire.MethodDiscover {
@@ -130,12 +132,16 @@ func (l *local) listen(ctx context.Context, q *request) error {
 func (l *local) agreed(string, string) {}
 
 // abandon removes a request whose caller does not wait any longer, and returns its reply: the
-// response, if it came meanwhile, or the error. If the program wrote nothing since the
-// request, and no other request is pending, the program may hang, and is pinged.
+// response, if it came meanwhile, or the error. If the program wrote nothing in the whole time of a
+// call, and no other request is pending, it may hang, or do one thing at a time and be at work: it is pinged
+// only once another call, which began after that, has waited in vain as well.
 func (l *local) abandon(ctx context.Context, w *pendingRequest, why error) *reply {
+	unresponsive := false
 	l.mu.Lock()
 	delete(l.waiting, w.id)
-	unresponsive := w.linesRead == l.linesRead && len(l.waiting) == 0
+	if w.method == wire.MethodCall && errors.Is(ctx.Err(), context.DeadlineExceeded) && w.linesRead == l.linesRead && len(l.waiting) == 0 {
+		unresponsive, l.silent = w.silent, true
+	}
 	if l.endErr != nil {
 		why = l.endErr
 	}
@@ -145,7 +151,7 @@ func (l *local) abandon(ctx context.Context, w *pendingRequest, why error) *repl
 		return a
 	default:
 	}
-	if unresponsive && ctx.Err() != nil {
+	if unresponsive {
 		l.client.spawn(func() { l.ping(w.linesRead) })
 	}
 	return &reply{err: why}
@@ -166,7 +172,7 @@ func (l *local) ping(received uint64) {
 	unresponsive := l.linesRead == received
 	l.mu.Unlock()
 	if unresponsive {
-		l.fail(refuse.Reason("its program did not say anything any longer"))
+		l.fail(refuse.Reason("its program said nothing while two calls waited for their whole timeouts, nor to a ping"))
 	}
 }
 
@@ -236,6 +242,11 @@ func (l *local) handleLine(line []byte) error {
 		return l.handleOther(line, err)
 	}
 	l.noise, l.noiseBytes = 0, 0
+	return l.handleMessage(m, line)
+}
+
+// handleMessage handles the message of a line.
+func (l *local) handleMessage(m *message, line []byte) error {
 	switch {
 	case m.hasMethod && m.id == nil:
 		l.handleNotification(m)
@@ -269,16 +280,16 @@ func (l *local) greeting() int64 {
 }
 
 // handleOther handles a line that is no message for a reason. It fails the request whose id the line
-// holds. Many programs print a line of their own: one that has nothing of a message is passed over.
+// holds. Many programs print a line of their own, some with a message in it: one that does not begin as a message
+// is passed over.
 func (l *local) handleOther(line []byte, why error) error {
-	var g idScanner
-	g.scan(line)
+	g, resembles := scanLine(line)
 	if id, ok := g.id(); ok && l.complete(id, 0, &reply{invalid: why.Error()}) {
 		return nil
 	}
 	l.noise++
 	l.noiseBytes += len(line)
-	if !bytes.Contains(line, []byte("jsonrpc")) && l.noise <= maxNoiseLines && l.noiseBytes <= maxNoiseBytes {
+	if !resembles && l.noise <= maxNoiseLines && l.noiseBytes <= maxNoiseBytes {
 		return nil
 	}
 	return &tool.InvalidListError{Err: refuse.Reason(fmt.Sprintf(
@@ -286,12 +297,22 @@ func (l *local) handleOther(line []byte, why error) error {
 		l.errors.quote(line)))}
 }
 
+// scanLine scans a line that is no message, and reports whether it begins as one does, or as several do, or is one
+// line of a message that was written on many.
+func scanLine(line []byte) (g idScanner, resembles bool) {
+	inner := bytes.TrimLeft(line, "[ \t\r")
+	if bytes.HasPrefix(inner, []byte("{")) {
+		g.scan(inner)
+	}
+	return g, g.version || bytes.HasPrefix(inner, []byte(`"`+versionName+`"`))
+}
+
 // handleNotification handles a changed list of tools, or the progress of a call. Logs are
 // ignored, because they do not say to which call they belong.
 func (l *local) handleNotification(m *message) {
 	switch m.method {
 	case wire.NoticeChanged:
-		l.client.toolsChanged(l.server)
+		l.client.toolsChanged(l.server, true)
 	case wire.NoticeProgress:
 		if r, ok := readProgress(m.params); ok {
 			if q := l.requestOfToken(r.token); q != nil {
@@ -338,6 +359,16 @@ func (l *local) fail(why error) {
 		l.endErr = why
 		close(l.done)
 	}
+}
+
+// endCause is why the session has ended; nil if the gateway needs it no longer.
+func (l *local) endCause() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if errors.Is(l.endErr, errClosed) {
+		return nil
+	}
+	return l.endErr
 }
 
 // disconnect ends the session. It does not wait for the program.

@@ -32,7 +32,7 @@ func (r *remote) watchChanges(q *request) {
 		case <-time.After(pauses.NextBackOff()):
 		}
 		// A change in the meantime was not announced to anybody.
-		r.client.toolsChanged(r.endpoint.server)
+		r.client.toolsChanged(r.endpoint.server, false)
 	}
 }
 
@@ -65,11 +65,5 @@ func (r *remote) openStream(q *request) (*http.Response, error) {
 	if q != nil {
 		return r.send(r.ctx, q)
 	}
-	get := r.request(r.ctx, http.MethodGet, nil)
-	get.Header.Set("Accept", "text/event-stream")
-	if err := r.authorize(get); err != nil {
-		return nil, err
-	}
-	response, _, err := r.client.options.Outbound.Send(get, r.endpoint.addresses, false)
-	return response, err
+	return r.get(r.ctx, "")
 }

@@ -4,6 +4,7 @@
 package refuse
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -169,14 +170,19 @@ func StopsUnknown() error {
 		"It could not be found out whether this was stopped, so nothing was executed. Retry later; changing the call will not help.")
 }
 
-// startingPause is when a call is worth sending again whose tool's server is starting.
+// startingPause is when a call is worth sending again whose tool's server is being asked for its tools.
 const startingPause = time.Second
 
-// Starting refuses a tool whose server has not listed its tools since the gateway started.
-func Starting(tool string) error {
-	refused := refusal.New(refusal.ToolStarting, fmt.Sprintf(
-		"%s cannot be called yet: its server is starting and has not listed its tools. Nothing was executed: wait %d ms, then send the same call again.", tool, startingPause.Milliseconds()))
-	refused.RetryAfterMS = startingPause.Milliseconds()
+// Starting refuses a tool whose server has not listed its tools since the gateway started, or since it announced a change.
+// It is being asked for them, or could not be asked, and is again after a pause.
+func Starting(tool string, pause time.Duration) error {
+	message := "%s cannot be called yet: its server is starting and has not listed its tools. Nothing was executed: wait %d ms, then send the same call again."
+	if pause > 0 {
+		message = "%s cannot be called now: its server was asked for its tools and has not listed them; the operator sees why in the log. Nothing was executed. It is asked again within %d ms: send the same call once more after that, or continue without it."
+	}
+	pause = cmp.Or(pause, startingPause)
+	refused := refusal.New(refusal.ToolStarting, fmt.Sprintf(message, tool, pause.Milliseconds()))
+	refused.RetryAfterMS = pause.Milliseconds()
 	return refused
 }
 

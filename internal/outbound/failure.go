@@ -19,6 +19,7 @@ import (
 type Failure struct {
 	refusal    *refusal.Error
 	retry      bool          // another attempt may end otherwise
+	untaken    bool          // the server has not taken the call, so that one of any effect may be sent again
 	retryAfter time.Duration // the wait that the tool asked for; 0 if none
 	health     health        // of the tool's server
 	uncounted  bool          // it was no attempt: there was no credential to make it with
@@ -84,6 +85,11 @@ func FinalFailure(refused *refusal.Error) *Failure {
 // attempt may end differently, and the failure says nothing about the server's health.
 func RetryableFailure(refused *refusal.Error) *Failure {
 	return &Failure{refusal: refused, retry: true}
+}
+
+// UntakenFailure is the failure of a call that its server certainly has not taken: one of any effect is sent once more.
+func UntakenFailure(refused *refusal.Error) *Failure {
+	return &Failure{refusal: refused, retry: true, untaken: true}
 }
 
 // UnsentFailure is the failure of a call of which nothing was sent, and of which another

@@ -39,6 +39,8 @@ func withRetries(ctx context.Context, call tool.Call, breaker *breaker,
 		again := a // apart, so that a call without failure takes no memory for it
 		again.retry(ctx, failure)
 		a = again
+	} else if failure != nil && a.last.untaken && !a.call.IsStopped() {
+		_ = a.try()
 	}
 	a.result.Attempts = a.made
 	if a.last != nil {

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"sync"
+	"time"
 )
 
 // The sizes of the first buffer of a reader, and of the largest that is used again.
@@ -61,7 +63,19 @@ type Reader struct {
 	complete bool // an event or an error is ready to be returned
 	eventErr error
 	returned bool // the last event was returned
+
+	nextID, lastID string // of the event that is read, and of the last one that has ended
+	pause          time.Duration
 }
+
+// maxID bounds the id of an event, in bytes.
+const maxID = 1 << 10
+
+// LastID is the last id of the events that have ended, whether they had data or not; empty if none had one of up to 1 KiB.
+func (r *Reader) LastID() string { return r.lastID }
+
+// Pause is the time after which the server wants to be asked for the rest of a stream that it has ended; 0 if it names none.
+func (r *Reader) Pause() time.Duration { return r.pause }
 
 // Release gives the buffer of the reader back. The reader and its events must not be used
 // any more; without Release, the buffer is left to the garbage collector.
@@ -129,9 +143,10 @@ func (r *Reader) event() (whole bool, err error) {
 				return true, err
 			}
 		case r.hasData:
+			r.lastID = r.nextID
 			return true, nil
 		default:
-			r.name = r.name[:0]
+			r.name, r.lastID = r.name[:0], r.nextID
 		}
 	}
 }
@@ -279,6 +294,14 @@ func (r *Reader) field(line []byte) error {
 		r.data = append(r.data, value...)
 	case "event":
 		r.name = append(r.name[:0], value...)
+	case "id":
+		if len(value) <= maxID {
+			r.nextID = string(value)
+		}
+	case "retry":
+		if ms, err := strconv.ParseUint(string(value), 10, 31); err == nil {
+			r.pause = time.Duration(ms) * time.Millisecond
+		}
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ func judge(t testing.TB) *Judge {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j, err := New(app.KernelConfig(c, nil), func() Engine { return app.NewEngine("test", engine.Options{}, nil) })
+	j, err := New(app.KernelConfig(c, nil), func() Engine { return app.NewEngine("test", engine.Options{}, nil, nil) })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,7 +78,7 @@ func measure(ctx context.Context, o options, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	judge, err := New(app.KernelConfig(config, nil), func() Engine { return app.NewEngine("eval", engine.Options{}, nil) })
+	judge, err := New(app.KernelConfig(config, nil), func() Engine { return app.NewEngine("eval", engine.Options{}, nil, nil) })
 	if err != nil {
 		return err
 	}

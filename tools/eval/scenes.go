@@ -89,7 +89,7 @@ func changedTool(s *scene) error {
 // startingTool has the tool's server listed its tools once a model has waited.
 func startingTool(s *scene) error {
 	s.opens = func(_ context.Context, s *scene, c *Case) error {
-		s.executor.Kernel.Starting(map[string]bool{c.Intent.Tool: true})
+		s.executor.Kernel.Starting(map[string]time.Duration{c.Intent.Tool: 0})
 		s.waits = func() { s.executor.Kernel.Starting(nil) }
 		return nil
 	}

@@ -22,8 +22,9 @@ func IsURI(s string) bool {
 	return strings.Contains(s, ":") && isPrintable(s)
 }
 
-// IsBase64 reports whether a text is base64 with padding. Line breaks in it are ignored.
+// IsBase64 reports whether a text is base64 with padding. White space in it is ignored, as its readers do.
 func IsBase64(s string) bool {
+	s = strings.NewReplacer(" ", "", "\t", "").Replace(s) // the decoder ignores line breaks
 	_, err := base64.StdEncoding.Strict().DecodeString(s)
 	return err == nil
 }

@@ -15,7 +15,7 @@ func TestContent(t *testing.T) {
 	}{
 		"media type": {wire.IsMediaType, []string{"image/png", "text/plain; charset=utf-8", "x", strings.Repeat("x", 256)}, []string{"", " image/png", "image/png\n", "größe", strings.Repeat("x", 257)}},
 		"URI":        {wire.IsURI, []string{"file:///a", "a:", "urn:x y"}, []string{"", "a", "a: ", "a:\x00", "ä:"}},
-		"base64":     {wire.IsBase64, []string{"", "eA==", "eHk=", "eHl6", "eA=\n="}, []string{"eA", "eB==", "e A=", "_-==", "eA==="}},
+		"base64":     {wire.IsBase64, []string{"", "eA==", "eHk=", "eHl6", "eA=\n=", "eHl6\r\neHl6\r\n", " eH\tl 6"}, []string{"eA", "eB==", "e A=", "e\vA==", "_-==", "eA==="}},
 	} {
 		for _, s := range c.yes {
 			if !c.is(s) {
