@@ -178,9 +178,9 @@ func TestOXP28And29Bodies(t *testing.T) {
 		`{"request":` + search + `}`, `{"tool_id":"web.search","tool_id":"data"}`, `{"tool_id":"web.search","\u0074ool_id":"data"}`, `{"tool_id":"web.search","input":{"query":"x","qu\u0065ry":"y"}}`,
 		`{"TOOL_ID":"web.search"}`, `{"tool_id":"web.search","Input":{}}`, `{"tool_id":"web.search","inputs":{}}`, `{"tool_id":"web.search","arguments":{}}`, `{"tool_id":"web.search","$schema":"x"}`, `{"tool_id":"web.search","":1}`,
 		`{"tool_id":"web.search","input":null}`, `{"tool_id":"web.search","input":[]}`, `{"tool_id":"web.search","input":"{}"}`, `{"tool_id":"web.search","input":1}`,
-		`{"tool_id":"web.search","call_id":null}`, `{"tool_id":"web.search","call_id":1}`, `{"tool_id":"web.search","call_id":""}`, `{"tool_id":"web.search","call_id":"a\nb"}`, `{"tool_id":"web.search","call_id":"a\u202eb"}`, `{"tool_id":"web.search","call_id":"` + long + `"}`,
+		`{"tool_id":"web.search","call_id":1}`, `{"tool_id":"web.search","call_id":""}`, `{"tool_id":"web.search","call_id":"a\nb"}`, `{"tool_id":"web.search","call_id":"a\u202eb"}`, `{"tool_id":"web.search","call_id":"` + long + `"}`,
 		`{"tool_id":"web.search","trace_id":1}`, `{"tool_id":"web.search","trace_id":"\u0000"}`, `{"tool_id":"web.search","trace_id":"` + long + `"}`,
-		`{"tool_id":"web.search","context":null}`, `{"tool_id":"web.search","context":[]}`, `{"tool_id":"web.search","context":{"user_id":1}}`, `{"tool_id":"web.search","context":{"user_id":"` + long + `"}}`,
+		`{"tool_id":"web.search","context":[]}`, `{"tool_id":"web.search","context":{"user_id":1}}`, `{"tool_id":"web.search","context":{"user_id":"` + long + `"}}`,
 		`{"tool_id":"web.search","context":{"authorization":{}}}`, `{"tool_id":"web.search","context":{"authorization":[{"id":"google","token":"t"}]}}`, `{"tool_id":"web.search","context":{"secrets":[{"id":"a","value":"canary"}]}}`,
 		`{"tool_id":"web.search","input":{"query":1e999999}}`, `{"tool_id":"web.search","input":{"query":` + strings.Repeat("[", 600) + strings.Repeat("]", 600) + `}}`, `{"tool_id":"web.search","input":{"deep":` + strings.Repeat(`{"a":`, 80) + `1` + strings.Repeat(`}`, 80) + `}}`,
 		`{'tool_id':'web.search'}`, `{"tool_id":"web.search",}`, `{"tool_id":"web.search" /* x */}`, `{"tool_id":"web.search","input":{"query":NaN}}`,
@@ -190,12 +190,22 @@ func TestOXP28And29Bodies(t *testing.T) {
 			t.Errorf("%.100q: %d %.300s", body, r.status, r.raw)
 		}
 	}
+	// A member that is null is absent.
+	nulls := strings.Replace(strings.Replace(search, `"call_id":"c-1"`, `"call_id":null`, 1), "{", `{"trace_id":null,"more":null,"context":null,`, 1)
+	for _, body := range []string{nulls, strings.Replace(nulls, `"context":null`, `"context":{"user_id":null,"authorization":null,"secrets":null}`, 1)} {
+		if r := h.call(body); r.status != 200 || r.Success == nil || !*r.Success {
+			t.Errorf("%s: %d %s", body, r.status, r.raw)
+		}
+	}
+	if ran := h.tool.ran(); len(ran) != 2 {
+		t.Errorf("run: %+v", ran)
+	}
 	for _, headers := range [][]string{nil, {"Content-Type", "application/jsonx"}, {"Content-Type", "application/json; charset=latin1"}} {
 		if r := h.ask(http.MethodPost, "/tools/call", search, headers...); r.status != 400 || r.problem.Code != "unsupported_media_type" {
 			t.Errorf("%v: %d %s", headers, r.status, r.raw)
 		}
 	}
-	if ran := h.tool.ran(); len(ran) != 0 {
+	if ran := h.tool.ran(); len(ran) != 2 {
 		t.Errorf("run: %+v", ran)
 	}
 }
@@ -572,7 +582,7 @@ func TestOXP26While(t *testing.T) {
 	var working sync.WaitGroup
 	working.Go(func() { first = h.call(`{"tool_id":"callgate.data","call_id":"c"}`) })
 	<-started
-	if r := h.call(`{"tool_id":"callgate.data","call_id":"c"}`); r.status != 200 || *r.Success || r.Error.Code != "call_in_progress" || !*r.Error.CanRetry {
+	if r := h.call(`{"tool_id":"callgate.data","call_id":"c"}`); r.status != 200 || *r.Success || r.Error.Code != "call_in_progress" || !*r.Error.CanRetry || !strings.Contains(r.raw, `"retryable":true`) {
 		t.Errorf("%d %s", r.status, r.raw)
 	}
 	close(end)
