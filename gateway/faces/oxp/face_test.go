@@ -232,6 +232,9 @@ func TestInputsAreJudged(t *testing.T) {
 		if r.status != 400 || r.problem.Code != code || r.problem.Stage != "parse" || r.header.Get("Callgate-Call-Id") == "" {
 			t.Errorf("%.100s: %d %.300s", input, r.status, r.raw)
 		}
+		if strings.Contains(r.Message, `"tool"`) || strings.Contains(r.Message, `"arguments"`) {
+			t.Errorf("%.100s: the members of no request here: %s", input, r.Message)
+		}
 		records := h.Journal.Records()
 		if len(records) != 1 || records[0].Code != refusal.Code(code) || records[0].Verdict != "refused" || records[0].Tool != "web.search" || records[0].Agent != "Analyst" {
 			t.Errorf("%.100s: written down is %+v", input, records)
