@@ -423,9 +423,10 @@ func TestOXP17Refusals(t *testing.T) {
 		change func(*gateway.Config, *calls.Deps)
 		want   string
 	}{
-		"the policy":    {func(s *gateway.Config, _ *calls.Deps) { s.Defaults.Agent = "Nobody" }, "400 agent_unknown"},
-		"the workspace": {func(s *gateway.Config, _ *calls.Deps) { s.Defaults.Workspace = "other" }, "400 workspace_mismatch"},
-		"the project":   {func(s *gateway.Config, _ *calls.Deps) { s.Defaults.Project = "other" }, "400 project_mismatch"},
+		"no agent":      {func(s *gateway.Config, _ *calls.Deps) { s.Defaults.Agent = "Nobody" }, "400 agent_required"},
+		"an agent":      {nil, "400 agent_unknown Callgate-Agent Nobody"},
+		"the workspace": {nil, "400 workspace_mismatch Callgate-Workspace other"},
+		"the project":   {nil, "400 project_mismatch Callgate-Project other"},
 		"no limiter":    {func(_ *gateway.Config, p *calls.Deps) { p.Limiter = nil }, "400 limiter_unavailable"},
 		"no journal":    {func(_ *gateway.Config, p *calls.Deps) { p.Journal = nil }, "400 audit_unavailable"},
 		"no store":      {func(_ *gateway.Config, p *calls.Deps) { p.Store = nil }, "400 store_unavailable"},
@@ -437,14 +438,15 @@ func TestOXP17Refusals(t *testing.T) {
 		}, "429 caller_rate_limited"},
 	} {
 		h := open(t, c.change)
-		r := h.call(`{"tool_id":"web.search","input":{"query":"x"}}`)
+		want := strings.Fields(c.want)
+		r := h.call(`{"tool_id":"web.search","input":{"query":"x"}}`, want[2:]...)
 		if strings.HasSuffix(c.want, "rate_limited") {
 			r = h.call(`{"tool_id":"web.search","input":{"query":"x"}}`)
 			if r.header.Get("Retry-After") == "" || r.After <= 0 {
 				t.Errorf("%s: %v %s", name, r.header, r.raw)
 			}
 		}
-		if got := fmt.Sprint(r.status, " ", r.code()); got != c.want || r.Message == "" || len(h.tool.ran()) > 1 {
+		if got := fmt.Sprint(r.status, " ", r.code()); got != want[0]+" "+want[1] || r.Message == "" || len(h.tool.ran()) > 1 {
 			t.Errorf("%s: %s", name, r.raw)
 		}
 	}
