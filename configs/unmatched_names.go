@@ -62,12 +62,12 @@ func (u *unmatched) defaultProject(root document.Node) {
 	}
 	w, known := u.Workspaces[d.Workspace]
 	if !known {
-		root.At("/defaults/workspace").Warn("the default workspace %q is not there, so requests that name none are refused%s", d.Workspace,
+		root.At("/defaults/workspace").Warn("the default workspace %q is not there, so requests that name none are refused if their agent has several%s", d.Workspace,
 			u.near(d.Workspace, slices.Sorted(maps.Keys(u.Workspaces))))
 		return
 	}
 	if _, known = w.Projects[d.Project]; !known {
-		root.At("/defaults/project").Warn("the default project %q is not in the workspace %q, so requests that name none are refused%s",
+		root.At("/defaults/project").Warn("the default project %q is not in the workspace %q, so requests that name none are refused if their agent has several%s",
 			d.Project, d.Workspace, u.near(d.Project, slices.Sorted(maps.Keys(w.Projects))))
 	}
 }

@@ -58,45 +58,17 @@ func TestOXP02And03Lists(t *testing.T) {
 		return `{"items":[` + strings.NewReplacer(change...).Replace(definition) + `]}`
 	}
 	for name, c := range map[string]struct{ body, fault string }{
-		"none":                   {`{"items":[]}`, ""},
-		"one":                    {with(), ""},
-		"other members beside":   {`{"items":[],"$schema":"https://example.org/"}`, ""},
-		"null":                   {`{"items":null}`, "no items that are a list"},
-		"absent":                 {`{}`, "no items that are a list"},
-		"in capitals":            {`{"Items":[]}`, "no items that are a list"},
-		"a list alone":           {`[]`, "no object"},
-		"no JSON":                {`{"items":[`, "not strict JSON"},
-		"twice":                  {`{"items":[],"items":[]}`, "stands twice"},
-		"no object":              {`{"items":[1]}`, "tool 1 of its list: found no object"},
-		"another member":         {with(`"id"`, `"annotations":{},"id"`), `found the member "annotations"`},
-		"no id":                  {with(`"id"`, `"name"`), "twice"},
-		"no name":                {with(`"name":"Web_Search",`, ``), "no name that is a string"},
-		"no description":         {with(`,"description":"Searches."`, ``), "no description that is a string"},
-		"a description of null":  {with(`"Searches."`, `null`), "no description that is a string"},
-		"no version":             {with(`,"version":"1.2.3"`, ``), "no version that is a string"},
-		"a version of two parts": {with(`"1.2.3"`, `"1.2"`), "not x.y.z"},
-		"a version of letters":   {with(`"1.2.3"`, `"1.2.3-beta"`), "not x.y.z"},
-		"an id without a dot":    {with(`Web.Search`, `Search`), "not Toolkit.Tool"},
-		"an id of two dots":      {with(`Web.Search`, `Web.a.Search`), "not Toolkit.Tool"},
-		"an id with a dash":      {with(`Web.Search`, `Web.Se-arch`), "not Toolkit.Tool"},
-		"an id and a line":       {with(`Web.Search`, `Web.Search\n`), "not Toolkit.Tool"},
-		"an id of two parts":     {with(`Web.Search`, `Web.Search@1.2`), "not Toolkit.Tool"},
-		"an id of another one":   {with(`Web.Search`, `Web.Search@1.2.4`), "another version"},
-		"an id of a major one":   {with(`Web.Search`, `Web.Search@1`), "another version"},
-		"a name with a dot":      {with(`Web_Search`, `Web.S`), "found a name"},
-		"a long name":            {with(`Web_Search`, strings.Repeat("x", 65)), "found a name"},
-		"a schema of true":       {with(`"id"`, `"input_schema":true,"id"`), "input_schema that is no object"},
-		"a schema of null":       {with(`"id"`, `"input_schema":null,"id"`), "input_schema that is no object"},
-		"a schema of results":    {with(`"id"`, `"output_schema":[],"id"`), "output_schema that is no object"},
-		"requirements of null":   {with(`"id"`, `"requirements":null,"id"`), "requirements that is no object"},
-		"secrets without id":     {with(`"id"`, `"requirements":{"secrets":[{}]},"id"`), "secret without an id"},
-		"secrets of text":        {with(`"id"`, `"requirements":{"secrets":["x"]},"id"`), "no list of objects"},
-		"authorization of text":  {with(`"id"`, `"requirements":{"authorization":"x"},"id"`), "no list of objects"},
-		"a user in words":        {with(`"id"`, `"requirements":{"user_id":"yes"},"id"`), "no boolean"},
-		"the same":               {`{"items":[` + definition + `,` + definition + `]}`, "the id of one before it"},
-		"the same by version":    {`{"items":[` + definition + `,` + strings.Replace(definition, "Search\"", "Search@1.2.3\"", 1) + `]}`, "the id of one before it"},
-		"the same id":            {`{"items":[` + definition + `,` + strings.Replace(definition, "1.2.3", "2.0.0", 1) + `]}`, "the id of one before it"},
-		"too many":               {`{"items":[` + strings.Repeat(`1,`, 1024) + `1]}`, "at most 1024"},
+		"none":                 {`{"items":[]}`, ""},
+		"one":                  {with(), ""},
+		"other members beside": {`{"items":[],"$schema":"https://example.org/"}`, ""},
+		"null":                 {`{"items":null}`, "no items that are a list"},
+		"absent":               {`{}`, "no items that are a list"},
+		"in capitals":          {`{"Items":[]}`, "no items that are a list"},
+		"a list alone":         {`[]`, "no object"},
+		"no JSON":              {`{"items":[`, "not strict JSON"},
+		"twice":                {`{"items":[],"items":[]}`, "stands twice"},
+		"no id":                {with(`"id"`, `"name"`), "twice"},
+		"too many":             {`{"items":[` + strings.Repeat(`1,`, 1024) + `1]}`, "at most 1024"},
 	} {
 		s := newOXPServer(t, oxpReply{status: 200, body: c.body})
 		found, err := discoverOXP(t, e, s.URL)
@@ -110,6 +82,52 @@ func TestOXP02And03Lists(t *testing.T) {
 		if c.fault == "" {
 			if s.schema.Check("ToolDefinition", []byte(definition)) != nil {
 				t.Errorf("%s: is no definition by the schema", name)
+			}
+		}
+	}
+	// One that is no definition, or has the id of another, costs no other tool.
+	for name, c := range map[string]struct{ body, fault string }{
+		"no object":               {`{"items":[1]}`, "tool 1 of its list: found no object"},
+		"another member":          {with(`"id"`, `"annotations":{},"id"`), `found the member "annotations"`},
+		"no name":                 {with(`"name":"Web_Search",`, ``), "no name that is a string"},
+		"no description":          {with(`,"description":"Searches."`, ``), "no description that is a string"},
+		"a description of null":   {with(`"Searches."`, `null`), "no description that is a string"},
+		"no version":              {with(`,"version":"1.2.3"`, ``), "no version that is a string"},
+		"a version of two parts":  {with(`"1.2.3"`, `"1.2"`), "not x.y.z"},
+		"a version of letters":    {with(`"1.2.3"`, `"1.2.3-beta"`), "not x.y.z"},
+		"an id without a dot":     {with(`Web.Search`, `Search`), "not Toolkit.Tool"},
+		"an id of two dots":       {with(`Web.Search`, `Web.a.Search`), "not Toolkit.Tool"},
+		"an id with a dash":       {with(`Web.Search`, `Web.Se-arch`), "not Toolkit.Tool"},
+		"an id and a line":        {with(`Web.Search`, `Web.Search\n`), "not Toolkit.Tool"},
+		"an id of two parts":      {with(`Web.Search`, `Web.Search@1.2`), "not Toolkit.Tool"},
+		"an id of another one":    {with(`Web.Search`, `Web.Search@1.2.4`), "another version"},
+		"an id of a major one":    {with(`Web.Search`, `Web.Search@1`), "another version"},
+		"a name with a dot":       {with(`Web_Search`, `Web.S`), "found a name"},
+		"a long name":             {with(`Web_Search`, strings.Repeat("x", 65)), "found a name"},
+		"a schema of true":        {with(`"id"`, `"input_schema":true,"id"`), "input_schema that is no object"},
+		"a schema of null":        {with(`"id"`, `"input_schema":null,"id"`), ""},
+		"a schema of results":     {with(`"id"`, `"output_schema":[],"id"`), "output_schema that is no object"},
+		"requirements of null":    {with(`"id"`, `"requirements":null,"annotations":null,"id"`), ""},
+		"no requirement":          {with(`"id"`, `"requirements":{"secrets":null,"authorization":null,"user_id":null},"id"`), ""},
+		"secrets without id":      {with(`"id"`, `"requirements":{"secrets":[{}]},"id"`), "secret without an id"},
+		"secrets of text":         {with(`"id"`, `"requirements":{"secrets":["x"]},"id"`), "no list of objects"},
+		"authorization of text":   {with(`"id"`, `"requirements":{"authorization":"x"},"id"`), "no list of objects"},
+		"a user in words":         {with(`"id"`, `"requirements":{"user_id":"yes"},"id"`), "no boolean"},
+		"the same":                {`{"items":[` + definition + `,` + definition + `]}`, ""},
+		"the same but for a word": {`{"items":[` + definition + `,` + strings.Replace(definition, "Searches.", "Sends.", 1) + `]}`, "several tools of this id"},
+		"the same by version":     {`{"items":[` + definition + `,` + strings.Replace(definition, "Search\"", "Search@1.2.3\"", 1) + `]}`, ""},
+		"the same id":             {`{"items":[` + definition + `,` + strings.Replace(definition, "1.2.3", "2.0.0", 1) + `]}`, "several tools of this id"},
+	} {
+		const other = `{"id":"Mail.Send","name":"Mail_Send","description":"","version":"1.0.0"}`
+		s := newOXPServer(t, oxpReply{status: 200, body: strings.TrimSuffix(c.body, "]}") + "," + other + "]}"})
+		found, err := discoverOXP(t, e, s.URL)
+		if err != nil || len(found) < 2 || found[len(found)-1].Unusable != "" {
+			t.Errorf("%s: %+v %v", name, found, err)
+			continue
+		}
+		for _, d := range found[:len(found)-1] {
+			if !strings.Contains(d.Unusable, c.fault) || (d.Unusable == "") != (c.fault == "") {
+				t.Errorf("%s: %+v", name, d)
 			}
 		}
 	}
@@ -155,18 +173,18 @@ func TestOXP03Definitions(t *testing.T) {
 		}
 		item := "{" + strings.Join(parts, ",") + "}"
 		s := newOXPServer(t, oxpReply{status: 200, body: `{"items":[` + item + `]}`})
-		_, err := discoverOXP(t, e, s.URL)
-		if valid := schema.Check("ToolDefinition", []byte(item)) == nil; valid != (err == nil) {
-			t.Errorf("%s: the schema says %v, and we %v", item, valid, err)
+		found, err := discoverOXP(t, e, s.URL)
+		if valid := schema.Check("ToolDefinition", []byte(item)) == nil; err != nil || len(found) != 1 || valid != (found[0].Unusable == "") {
+			t.Errorf("%s: the schema says %v, and we %+v %v", item, valid, found, err)
 		}
 		s.Close()
 	}
-	// One by one each of these is a definition; together they are of one version.
+	// One by one each of these is a definition; together they are the same one.
 	for _, ids := range [][2]string{{"A.B", "A.B@1.0.0"}, {"A.B@1.0.0", "A.B"}, {"A.B@1", "A.B@1.0.0"}, {"A.B", "A.B@1"}, {"A.B", "A.B"}} {
 		item := func(id string) string { return `{"id":"` + id + `","name":"A_B","description":"d","version":"1.0.0"}` }
 		for _, list := range []string{item(ids[0]), item(ids[1]), item(ids[0]) + "," + item(ids[1])} {
 			s := newOXPServer(t, oxpReply{status: 200, body: `{"items":[` + list + `]}`})
-			if found, err := discoverOXP(t, e, s.URL); (err == nil) != (len(found) == 1) || (err == nil) != !strings.Contains(list, "},{") {
+			if found, err := discoverOXP(t, e, s.URL); err != nil || len(found) != 1 || found[0].Unusable != "" {
 				t.Errorf("%s: %+v %v", list, found, err)
 			}
 			s.Close()

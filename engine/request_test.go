@@ -160,6 +160,25 @@ func TestMessagesOfValues(t *testing.T) {
 	}
 }
 
+// TestEmptyListsThatAct: an empty list has no place in a query or a header. A request that acts would be another one
+// without it, perhaps on everything.
+func TestEmptyListsThatAct(t *testing.T) {
+	server := newArrivals(t)
+	e := newEngine(t, engine.Options{})
+	for _, place := range []string{"query", "joined", "head-joined", "body"} {
+		for effect, want := range map[string]refusal.Code{"read": "", "idempotent": refusal.ToolFailed, "once": refusal.ToolFailed} {
+			if place == "body" {
+				want = ""
+			}
+			call, before := at(server.URL, place), server.hits.Load()
+			call.Effect, call.Arguments = effect, []byte(`{"p":[]}`)
+			if _, err := e.Run(t.Context(), call); code(t, err) != want || (server.hits.Load() == before) != (want != "") {
+				t.Errorf("%s, %s: %v", place, effect, err)
+			}
+		}
+	}
+}
+
 func TestLongValues(t *testing.T) {
 	t.Parallel()
 	server := newArrivals(t)

@@ -30,7 +30,7 @@ func TestUCH01Respond(t *testing.T) {
 	options.ServerURL = func(name string) string { return map[string]string{"known": base.URL}[name] }
 	e := newEngine(t, options)
 	call := later(server.URL+"/rap/invoke", "once")
-	for code, good := range map[int64]bool{200: true, 202: false, 307: false, 404: false, 500: false, 503: false} {
+	for code, good := range map[int64]bool{200: true, 202: true, 204: true, 307: false, 404: false, 500: false, 503: false} {
 		hits.Store(0)
 		status.Store(code)
 		err := e.Respond(context.Background(), call, server.URL+"/chosen?to=1", 2)

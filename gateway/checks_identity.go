@@ -42,6 +42,10 @@ func (c *judgement) identifyCaller(ctx context.Context) error {
 		return nil // the caller has several agents and named none; only a call needs one
 	}
 	if !c.config.Agents[agent] {
+		if c.request.Agent == "" && c.principal == nil {
+			return refusal.New(refusal.AgentRequired,
+				"The request names no agent, and there is none to take for it. Nothing was executed; "+nameAgent)
+		}
 		return refusal.New(refusal.AgentUnknown, "Unknown agent. Nothing was executed; the operator must add it to the configuration.")
 	}
 	if p := c.principal; p != nil && !slices.Contains(p.Agents, agent) {
@@ -113,10 +117,11 @@ func (s *Config) principal(credential string) (p *identity.Principal, err error)
 
 // subject returns the agent, workspace and project of a request. Without credentials, the
 // defaults fill in the members that the request omits. With credentials, the principal
-// fills them in if it has only one agent or project.
+// fills them in if it has only one agent or project. Where the agent does not act in what was filled in, it is
+// the only project where it does.
 func (s *Config) subject(request Request, p *identity.Principal) Subject {
 	if s.Identity == nil {
-		return request.Subject.or(s.Defaults)
+		return s.places.Choose(request.Subject, s.Defaults, nil)
 	}
 	if p == nil {
 		return request.Subject
@@ -128,7 +133,7 @@ func (s *Config) subject(request Request, p *identity.Principal) Subject {
 	if len(p.Projects) == 1 {
 		only.Project = p.Projects[0]
 	}
-	return request.Subject.or(only)
+	return s.places.Choose(request.Subject, only, p)
 }
 
 // nameAgent says how a request names its agent, behind a semicolon.

@@ -17,9 +17,14 @@ import (
 // checkWorkspace is the second step of the stage workspace: it exists, and is the principal's.
 func checkWorkspace(_ context.Context, c *Call) error { return c.scope.Workspace() }
 
-// namesNoProject reports whether the caller has several projects, and the request names none.
+// namesNoProject reports whether the caller has several projects, and the request names none. Without credentials
+// they are those of its agent.
 func (c *judgement) namesNoProject() bool {
-	return c.principal != nil && len(c.principal.Projects) > 1 && c.subject.Project == ""
+	several := len(c.config.places.ofAgent[c.subject.Agent]) > 1
+	if c.principal != nil {
+		several = len(c.principal.Projects) > 1
+	}
+	return c.subject.Project == "" && several
 }
 
 // checkProjectNamed is the first step of the stage workspace: the request names its project. It stands
@@ -30,7 +35,7 @@ func checkProjectNamed(context.Context, *Call) error {
 
 func refuseNoProject(so string) error {
 	return refusal.New(refusal.ProjectRequired, "The caller has several projects, and the request names none, so "+so+
-		". The application must name its project in the request, or in the header Callgate-Project.")
+		". The application must name its project in the request, in the header Callgate-Project, or with the --project flag of a command.")
 }
 
 // checkProject is the first step of the stage project: it is the principal's, is

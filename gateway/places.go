@@ -1,8 +1,10 @@
 package gateway
 
 import (
+	"slices"
 	"sync/atomic"
 
+	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/registry"
 )
@@ -15,7 +17,8 @@ type places struct {
 	policy     *policy.Policy
 	tools      int // in the registry
 	of         map[Subject]*place
-	words      atomic.Int64 // of kept answers
+	ofAgent    map[string][]Subject // the keys of of, by their agents
+	words      atomic.Int64         // of kept answers
 }
 
 // place is a project for one of its agents.
@@ -26,7 +29,38 @@ type place struct {
 
 // newPlaces returns the places of workspaces, for a policy and a number of tools.
 func newPlaces(workspaces policy.Workspaces, rows *policy.Policy, tools int) *places {
-	return &places{workspaces: workspaces, policy: rows, tools: tools, of: placesOf(workspaces)}
+	p := &places{workspaces: workspaces, policy: rows, tools: tools, of: placesOf(workspaces), ofAgent: map[string][]Subject{}}
+	for at := range p.of {
+		p.ofAgent[at.Agent] = append(p.ofAgent[at.Agent], at)
+	}
+	return p
+}
+
+// Choose fills in what a request does not name, of a caller; nil if no credentials are required. Where
+// the agent does not act in the place that was filled in, it is the only one of the caller's where the agent acts and
+// that is as the request says. If there are several, a project that the request does not name is empty.
+func (p *places) Choose(named, others Subject, caller *identity.Principal) Subject {
+	chosen := named.or(others)
+	if p.of[chosen] != nil || named.Workspace != "" && named.Project != "" {
+		return chosen
+	}
+	var acts []Subject
+	for _, at := range p.ofAgent[chosen.Agent] {
+		if (named.Workspace == "" || named.Workspace == at.Workspace) && (named.Project == "" || named.Project == at.Project) &&
+			(caller == nil || caller.Workspace == at.Workspace && slices.Contains(caller.Projects, at.Project)) {
+			acts = append(acts, at)
+		}
+	}
+	switch {
+	case len(acts) == 1:
+		return acts[0]
+	case len(acts) > 1 && named.Project == "":
+		chosen.Project = ""
+		if caller == nil {
+			chosen.Workspace = named.Workspace
+		}
+	}
+	return chosen
 }
 
 // maxReaches bounds the answers that one configuration keeps, in words: 16 MiB.

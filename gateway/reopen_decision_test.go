@@ -80,7 +80,7 @@ func TestJudgedAnewByTheConfigurationOfNow(t *testing.T) {
 	if err := k.Kernel.Swap(&now); err != nil {
 		t.Fatal(err)
 	}
-	if code := codeOf(d.Reopen(ctx).Judge(ctx)); code != refusal.AgentUnknown {
+	if code := codeOf(d.Reopen(ctx).Judge(ctx)); code != refusal.AgentRequired {
 		t.Errorf("judged anew, and its agent is gone: %q", code)
 	}
 }

@@ -38,7 +38,7 @@ func ParseArguments(arguments []byte, truncated bool, options Options) Result {
 	}
 	body := in.window[start:r.i]
 	if body[0] != '{' {
-		return Result{Refusal: atArguments(refusal.WrongType, wrongFieldMessage("arguments", "an object", body[0]))}
+		return Result{Refusal: atArguments(refusal.WrongType, wrongArgumentsMessage(body[0]))}
 	}
 	for end := len(body); end > 0 && isSpace(body[end-1]); end-- {
 		body = body[:end-1]
@@ -51,6 +51,8 @@ func (f *fault) ofArguments(in input, o Options) *refusal.Error {
 	switch f.code {
 	case refusal.MalformedJSON:
 		return atArguments(f.code, fmt.Sprintf("The arguments are not strict JSON: at byte %d %s was expected and %s was found. Send the call again with its arguments as one JSON object.", f.offset, f.detail, found(in.window, f.offset)))
+	case refusal.DuplicateKey:
+		return atArguments(f.code, fmt.Sprintf("The member %s stands twice in one object, the second time at byte %d. Send the call again with that member once, with the value that you mean.", Quote(f.detail), f.offset))
 	case refusal.EmptyOutput:
 		return atArguments(f.code, "The arguments are empty. Send them as one JSON object; a tool that needs none takes {}.")
 	}

@@ -139,9 +139,21 @@ func wrongFieldMessage(name, want string, first byte) string {
 	case name == "tool":
 		hint = `: {"name":"…","arguments":{…}}`
 	case name == "arguments" && first == '"':
-		hint = ", not as a string that holds JSON"
+		hint = notAsText
 	}
 	return fmt.Sprintf("%q must be %s, but %s was found. Send it as %s%s.", name, want, TypeName(first), want, hint)
+}
+
+const notAsText = ", not as a string that holds JSON"
+
+// wrongArgumentsMessage is wrongFieldMessage for arguments that stand beside a completion, in a member whose name
+// differs from API to API.
+func wrongArgumentsMessage(first byte) string {
+	hint := ""
+	if first == '"' {
+		hint = notAsText
+	}
+	return fmt.Sprintf("The arguments must be an object, but %s was found. Send them as an object%s.", TypeName(first), hint)
 }
 
 // TypeName names the JSON type of a value by its first byte.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -73,7 +74,7 @@ func (e env) Warned(c *configs.Config, err error) (*configs.Config, error) {
 const maxNamed = 5
 
 // requestIn is a request of an agent in the project of a flag, WORKSPACE/PROJECT, or else in that
-// of the configuration, or in the only one that lists the agent. It has no tool yet, and its arguments are not known.
+// of the configuration, if the agent acts there, or in the only one that lists the agent. It has no tool yet, and its arguments are not known.
 func requestIn(c *configs.Config, agent, project string) (policy.Request, error) {
 	r := policy.Request{Agent: agent, Workspace: c.Defaults.Workspace, Project: c.Defaults.Project}
 	if project != "" {
@@ -84,10 +85,11 @@ func requestIn(c *configs.Config, agent, project string) (policy.Request, error)
 		r.Workspace, r.Project = workspace, name
 		return r, nil
 	}
-	if _, known := c.Workspaces[r.Workspace].Projects[r.Project]; known {
+	places := c.Workspaces.Places(agent)
+	_, known := c.Workspaces[r.Workspace].Projects[r.Project]
+	if known && len(places) == 0 || slices.Contains(places, r.Workspace+"/"+r.Project) {
 		return r, nil
 	}
-	places := c.Workspaces.Places(agent)
 	if len(places) == 0 {
 		places = c.Workspaces.Places("")
 	}

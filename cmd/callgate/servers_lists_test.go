@@ -160,7 +160,7 @@ func TestUnreadableLists(t *testing.T) {
 				"a name twice":  with(strings.Replace(c.tool, `"description":"d"`, `"description":"d","description":"e"`, 1)),
 				"too large":     with(c.tool + strings.Repeat(" ", c.large)),
 			}
-			if of == lockfile.MCP { // where an element that is no tool, or one again, costs no other
+			if of != lockfile.Callback { // where an element that is no tool, or one again, costs no other
 				delete(bads, "a tool twice")
 				delete(bads, "no tool")
 			}

@@ -56,8 +56,8 @@ func (c *Client) Respond(ctx context.Context, call tool.Call, text string, selec
 		return err
 	}
 	_ = response.Body.Close() // which is not read
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answered with HTTP status %d; expected 200", call.Tool, response.StatusCode)
+	if response.StatusCode/100 != 2 {
+		return fmt.Errorf("%s answered with HTTP status %d; expected 2xx", call.Tool, response.StatusCode)
 	}
 	return nil
 }

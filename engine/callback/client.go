@@ -3,13 +3,13 @@ package callback
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net/http"
 	"net/url"
 	"time"
 
 	"github.com/callgate/callgate/internal/outbound"
 	"github.com/callgate/callgate/internal/refuse"
+	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/tool"
 )
 
@@ -43,7 +43,7 @@ type invocation struct {
 	User      string   `json:"user_id,omitempty"`
 }
 
-// Run sends a call to its tool, and waits until it is accepted, which status 200 alone
+// Run sends a call to its tool, and waits until it is accepted, which any status of 2xx
 // says. If it is not known whether the tool has the call, it may still answer, so the
 // call is pending.
 func (c *Client) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
@@ -92,16 +92,13 @@ func (c *Client) attempt(ctx context.Context, call tool.Call, target *url.URL, b
 	}
 	defer response.Body.Close() // which is not read
 	switch code := response.StatusCode; {
-	case code == http.StatusOK:
+	case code/100 == 2:
 		return nil, false
-	case code < 300:
-		return outbound.FinalFailure(refuse.Failed(fmt.Sprintf(
-			"The tool did not take the call: it answered with HTTP status %d; continue without it.", code)).
-			WithCause(fmt.Errorf("%s answered with HTTP status %d; expected 200", call.Tool, code))), false
 	case code < 500 && code != http.StatusUnauthorized:
 		// Another attempt of the same call would end alike.
 		return outbound.FinalFailure(c.out.ResponseFailure(call, response).Refusal()), false
 	default:
-		return c.out.ResponseFailure(call, response), false
+		f := c.out.ResponseFailure(call, response)
+		return f, f.Refusal().Code == refusal.OutcomeUnknown // a proxy may have passed it on
 	}
 }

@@ -128,6 +128,8 @@ func (f *requestBuilder) argumentValues(p tool.Parameter, raw json.RawMessage) [
 	case problem != "":
 	case p.In == "path" && len(values) == 0:
 		problem = "a path has no place for nothing"
+	case list && len(values) == 0 && f.call.Effect != "read": // without it, the request may act on everything
+		problem = "an empty list leaves no trace in a request; leave the argument out if you mean that"
 	case list && p.Join == "" && p.In != "query":
 		problem = "there is a place for one value, not for a list"
 	case p.In == "path":

@@ -106,22 +106,23 @@ func (o *Client) attempt(ctx context.Context, call tool.Call, target *url.URL, r
 		return oxpAnswer{}, outbound.ConnectionFailure(ctx, call, outbound.Origin(target), err, sent)
 	}
 	defer response.Body.Close()
-	bounded := call
-	switch response.StatusCode {
-	case http.StatusOK:
+	bounded, code := call, response.StatusCode
+	ran := code/100 == 2
+	switch {
+	case ran:
 		bounded.Run.MaxResultBytes += maxEnvelopeBytes
-	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusUnprocessableEntity:
+	case code == http.StatusBadRequest, code == http.StatusUnauthorized, code == http.StatusUnprocessableEntity:
 		bounded.Run.MaxResultBytes = maxEnvelopeBytes
 	default:
 		return oxpAnswer{}, o.out.ResponseFailure(call, response)
 	}
 	came, refused, err := outbound.ReadResult(response, bounded)
-	if response.StatusCode == http.StatusUnauthorized && o.out.Rejected(response.Request, call.Run.Credential) {
+	if code == http.StatusUnauthorized && o.out.Rejected(response.Request, call.Run.Credential) {
 		return oxpAnswer{}, outbound.RetryAfterFailure(unaccepted(call), 0)
 	}
-	if response.StatusCode != http.StatusOK {
+	if !ran {
 		// By its status the server did not run the tool, even if its body cannot be read.
-		f, challenges := oxpRefusal(call, target, response.StatusCode, came)
+		f, challenges := oxpRefusal(call, target, code, came)
 		return oxpAnswer{challenges: challenges}, f
 	}
 	switch {

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -34,7 +36,7 @@ var (
 // definitionMembers are those of a ToolDefinition, which is closed.
 var definitionMembers = []string{"id", "name", "description", "version", "input_schema", "output_schema", "requirements"}
 
-// Discover lists the tools of a server. One invalid definition rejects the whole list.
+// Discover lists the tools of a server. One that cannot be read, or has the id of another, costs no other tool.
 func (o *Client) Discover(ctx context.Context, s tool.Server) ([]tool.Definition, error) {
 	body, err := o.list(ctx, s)
 	if err != nil {
@@ -64,17 +66,24 @@ func readDefinitions(body []byte) ([]tool.Definition, error) {
 		return nil, fmt.Errorf("it lists %d tools; expected at most %d", len(items), maxListTools)
 	}
 	found := make([]tool.Definition, 0, len(items))
-	ids, versions := map[string]bool{}, map[string]bool{}
+	places := map[string]int{} // of ids and exact versions
 	for i, item := range items {
 		d, id, err := readDefinition(item)
 		if err != nil {
-			return nil, fmt.Errorf("tool %d of its list: %w", i+1, err)
+			d.Unusable = fmt.Sprintf("tool %d of its list: %v", i+1, err)
 		}
 		exact := d.Name + "@" + d.Version
-		if ids[id] || versions[exact] {
-			return nil, fmt.Errorf("tool %d of its list has the id of one before it", i+1)
+		if first, twice := places[exact]; twice && reflect.DeepEqual(found[first], d) {
+			continue // the same once more
 		}
-		ids[id], versions[exact] = true, true
+		for _, name := range slices.Compact([]string{id, exact}) {
+			if first, twice := places[name]; twice && id != "" {
+				d.Unusable = "its list has several tools of this id"
+				found[first].Unusable = d.Unusable
+			} else {
+				places[name] = len(found)
+			}
+		}
 		found = append(found, d)
 	}
 	return found, nil
@@ -106,18 +115,17 @@ func (o *Client) get(ctx context.Context, target *url.URL, credential *tool.Cred
 	return body, nil
 }
 
-// readDefinition reads one definition, whose JSON is strict already.
+// readDefinition reads one definition, whose JSON is strict already. With an error it has the name and the version,
+// and the id, as far as they can be read. A member that is null is absent, but of the output schema: such a tool gives
+// nothing.
 func readDefinition(item json.RawMessage) (d tool.Definition, id string, err error) {
 	raw, err := rawjson.ReadMap(item, rawjson.AnyDepth)
 	if err != nil {
 		return d, "", errors.New("found no object")
 	}
-	for name := range raw {
-		if !slices.Contains(definitionMembers, name) {
-			return d, "", fmt.Errorf("found the member %s; expected no other than %s", parser.Quote(name),
-				strings.Join(definitionMembers, ", "))
-		}
-	}
+	maps.DeleteFunc(raw, func(name string, value json.RawMessage) bool {
+		return name != "output_schema" && string(value) == "null"
+	})
 	fields := map[string]string{}
 	for _, name := range definitionMembers[:4] {
 		var text *string
@@ -138,21 +146,27 @@ func readDefinition(item json.RawMessage) (d tool.Definition, id string, err err
 	if stated := parts[2]; stated != "" && stated != fields["version"] && stated+".0.0" != fields["version"] {
 		return d, "", errors.New("found an id of another version than its own")
 	}
-	d = tool.Definition{Name: parts[1], Version: fields["version"], Title: fields["name"], Description: fields["description"]}
+	id, d = fields["id"], tool.Definition{Name: parts[1], Version: fields["version"], Title: fields["name"], Description: fields["description"]}
+	for name := range raw {
+		if !slices.Contains(definitionMembers, name) {
+			return d, id, fmt.Errorf("found the member %s; expected no other than %s", parser.Quote(name),
+				strings.Join(definitionMembers, ", "))
+		}
+	}
 	if d.InputSchema, err = objectMember(raw, "input_schema"); err != nil {
-		return d, "", err
+		return d, id, err
 	}
 	if value, there := raw["output_schema"]; there && value[0] == 'n' {
 		d.OutputSchema = json.RawMessage(`{"type":"null"}`) // it gives nothing
 	} else if d.OutputSchema, err = objectMember(raw, "output_schema"); err != nil {
-		return d, "", err
+		return d, id, err
 	}
 	requirements, err := objectMember(raw, "requirements")
 	if err != nil {
-		return d, "", err
+		return d, id, err
 	}
 	d.Unusable, err = unmetRequirements(requirements)
-	return d, fields["id"], err
+	return d, id, err
 }
 
 // objectMember is a member that is an object, or nil.
@@ -175,6 +189,7 @@ func unmetRequirements(requirements json.RawMessage) (string, error) {
 		return "", err
 	}
 	object, _ := value.(map[string]any) // it begins as one
+	dropNulls(object)
 	secrets, err := objectList(object, "secrets")
 	if err != nil {
 		return "", err

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -44,6 +45,7 @@ func readOXPResponse(call tool.Call, id string, body []byte) (oxpAnswer, *outbou
 	if !ok {
 		return wrong("its answer is no object")
 	}
+	dropNulls(object)
 	for name := range object {
 		if !slices.Contains([]string{"call_id", "success", "duration", "value", "error"}, name) {
 			return wrong("its answer has a member that the protocol does not know")
@@ -73,7 +75,7 @@ func readOXPResponse(call tool.Call, id string, body []byte) (oxpAnswer, *outbou
 		}
 		return oxpAnswer{failed: true}, f
 	}
-	raw := json.RawMessage("null")
+	raw := json.RawMessage("null") // also where it is absent
 	if hasValue {
 		members, err := rawjson.ReadMap(body, rawjson.AnyDepth)
 		if err != nil {
@@ -87,6 +89,11 @@ func readOXPResponse(call tool.Call, id string, body []byte) (oxpAnswer, *outbou
 	return oxpAnswer{result: tool.Result{Body: raw, JSON: true}}, nil
 }
 
+// dropNulls drops the members of an object that are null: they are absent.
+func dropNulls(object map[string]any) {
+	maps.DeleteFunc(object, func(_ string, value any) bool { return value == nil })
+}
+
 // toolError is the failure of a tool that ran. Its message and additional prompt content
 // are for the model, its developer message is for the operator. Its retry delay is
 // honored where that does no harm.
@@ -95,6 +102,7 @@ func toolError(call tool.Call, value any) (*outbound.Failure, bool) {
 	if !ok {
 		return nil, false
 	}
+	dropNulls(object)
 	t := textMembers{object: object}
 	message := t.text("message", true)
 	developer := t.text("developer_message", false)

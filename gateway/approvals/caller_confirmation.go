@@ -102,8 +102,11 @@ func (d *Desk) askOf(ctx context.Context, report *gateway.Report, principal stri
 		a, err := d.Confirm(ctx, principal, q.ID, *answer.Ballot)
 		var refused *refusal.Error
 		switch {
-		case errors.As(err, &refused) && refused.Code == refusal.ApprovalConflict:
-			return 0, true // somebody has ended it meanwhile
+		case errors.As(err, &refused) && refused.Code == refusal.ApprovalConflict: // somebody has ended it meanwhile
+			if !answer.Ballot.Yes { // where a grant stands by now, it would run
+				return refuse(consent.RefuseDenied(""))
+			}
+			return 0, true
 		case err != nil:
 			return refuse(err)
 		}

@@ -50,6 +50,12 @@ func TestCallerSaysNo(t *testing.T) {
 		return o.Refusal.Code, asked
 	}
 	yes := func(q *approvals.Question) *approvals.Ballot { return q.Yes(0) }
+	late := func(q *approvals.Question) *approvals.Ballot { // another request of the same call was quicker
+		if _, err := f.Executor.Desk().End(t.Context(), q.ID, approval.EndWithdrawn, "", ""); err != nil {
+			t.Error(err)
+		}
+		return q.No()
+	}
 	for i, c := range []struct {
 		arguments string
 		say       func(*approvals.Question) *approvals.Ballot
@@ -57,6 +63,7 @@ func TestCallerSaysNo(t *testing.T) {
 		asked     int
 	}{
 		{`{"line":1}`, (*approvals.Question).No, refusal.ApprovalDenied, 1},
+		{`{"line":1}`, late, refusal.ApprovalDenied, 1},                             // not judged anew
 		{`{"line":1}`, (*approvals.Question).NoStanding, refusal.ApprovalDenied, 1}, // asked again
 		{`{"line":1}`, yes, refusal.ApprovalDenied, 0},
 		{`{ "line": 1 }`, yes, refusal.ApprovalDenied, 0}, // the same call

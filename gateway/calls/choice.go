@@ -122,7 +122,8 @@ func (e *Executor) Choose(ctx context.Context, request gateway.Request, id strin
 		case request.Thread != "" && threads.Group(call.Scope, request.Thread) != call.Group():
 			return CallStatus{}, stored.RefuseChoice()
 		}
-		closed, err := call.Meta.Answer(&a)
+		a.Until = e.now().Add(gateway.StoreWait + respondTime)
+		closed, err := call.Meta.Answer(&a, e.now())
 		if err != nil {
 			return CallStatus{}, err
 		}
@@ -138,10 +139,11 @@ func (e *Executor) Choose(ctx context.Context, request gateway.Request, id strin
 		case err != nil:
 			return CallStatus{}, err
 		}
-		if err := e.respond(call, a.Selected); err != nil {
-			return CallStatus{}, err
+		sent := e.respond(call, a.Selected)
+		e.noteSent(context.WithoutCancel(ctx), id, a.ID, sent == nil)
+		if sent != nil {
+			return CallStatus{}, sent
 		}
-		e.noteAccepted(context.WithoutCancel(ctx), id, a.ID)
 		return e.lookup(ctx, id, principal)
 	}
 }
@@ -162,9 +164,9 @@ func (e *Executor) respond(call *stored.Call, selected int) error {
 	return nil
 }
 
-// noteAccepted notes that the tool has accepted what was chosen, for those who send the same
+// noteSent notes whether the tool has accepted what was chosen, for those who send the same
 // answer again. Where that fails, they are told that it is not known.
-func (e *Executor) noteAccepted(ctx context.Context, id, choice string) {
+func (e *Executor) noteSent(ctx context.Context, id, choice string, accepted bool) {
 	for {
 		call, err := e.calls.Get(ctx, id, store.OfAnyone())
 		if err != nil || call.Step != store.Waiting {
@@ -174,7 +176,7 @@ func (e *Executor) noteAccepted(ctx context.Context, id, choice string) {
 		meta.EarlierChoices = slices.Clone(meta.EarlierChoices)
 		for i := range meta.EarlierChoices {
 			if meta.EarlierChoices[i].ID == choice {
-				meta.EarlierChoices[i].Accepted = true
+				meta.EarlierChoices[i].Accepted, meta.EarlierChoices[i].Until = accepted, time.Time{}
 			}
 		}
 		if again, _ := e.noteMetadata(ctx, call, meta); !again {

@@ -28,7 +28,8 @@ const MaxReason = approval.MaxReason
 // Confirmation is the answer of a caller to what it was asked of a call of its own.
 type Confirmation struct {
 	ID string // of the approval
-	// Tool and Arguments are the call that the caller was shown.
+	// Tool and Arguments are the call that the caller was shown. A no may be without Arguments: hooks may have changed those
+	// that a caller wrote.
 	Tool      string
 	Arguments []byte
 	Yes       bool
@@ -80,6 +81,9 @@ func (e *Executor) Confirm(ctx context.Context, admission *gateway.Admission, c 
 
 // isOf reports whether the caller was shown the call of an approval, in its place.
 func (c *Confirmation) isOf(a *approval.Approval, s gateway.Subject) bool {
+	if !c.Yes && c.Arguments == nil {
+		return c.Tool == a.Tool && s.Agent == a.Agent && s.Workspace == a.Workspace && s.Project == a.Project
+	}
 	call := a.Call
 	call.Tool, call.Arguments = c.Tool, c.Arguments
 	call.Agent, call.Workspace, call.Project = s.Agent, s.Workspace, s.Project

@@ -33,11 +33,11 @@ func (e *Executor) HandOver(ctx context.Context, d *gateway.Decision) []Outcome 
 	return execution.Outcomes(d, refused, func(i int) Outcome { return Outcome{CallID: approved[i].Call().ID(), Status: http.StatusOK} })
 }
 
-// CallOff ends the calls of a decision of ModeCall that is not acted on any more, for a reason that
+// CallOff ends the calls of a decision of a mode that is not acted on any more, for a reason that
 // is recorded as the outcome of each, and releases it.
-func (e *Executor) CallOff(d *gateway.Decision, why *refusal.Error) []Outcome {
+func (e *Executor) CallOff(d *gateway.Decision, mode gateway.Mode, why *refusal.Error) []Outcome {
 	defer d.Release()
-	approved, refused := e.door.Approve(d, gateway.ModeCall)
+	approved, refused := e.door.Approve(d, mode)
 	if refused == nil {
 		execution.EndAll(approved, why)
 		refused = why

@@ -42,10 +42,13 @@ func (e *Executor) publishEvent(ctx context.Context, p CallbackMessage, event ev
 	case !active:
 		return refuseNotWaiting(noSubscription)
 	}
+	sent := event
 	event = e.hookEvent(ctx, call, event)
 	if event.Final {
 		switch err := e.unsubscribe(ctx, call, stored.Metadata{LastEventDigest: p.Digest, LastEvent: &event}); {
-		case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrConflict):
+		case errors.Is(err, store.ErrConflict): // it has ended meanwhile, perhaps by the same message
+			return e.publishEvent(ctx, p, sent)
+		case errors.Is(err, store.ErrNotFound):
 			return refuseNotWaiting(noSubscription)
 		case err != nil:
 			return stored.RefuseUnknown(ctx, err)

@@ -104,7 +104,7 @@ func (r *Run) complete(ctx context.Context, t *Turn, number int) *Failure {
 // callOff ends a turn whose application left before its calls were executed.
 func (r *Run) callOff(t *Turn, number int, cause error) *Failure {
 	f := FailureOf(clientLeft(cause))
-	outcomes := r.options.Executor.CallOff(t.Decisions[0], f.Refused)
+	outcomes := r.options.Executor.CallOff(t.Decisions[0], gateway.ModeCall, f.Refused)
 	r.recordOutcomes(number, 0, t, 0, outcomes)
 	r.observeEnded(t, outcomes)
 	return f

@@ -41,7 +41,7 @@ func TestJudge(t *testing.T) {
 		"unknown tool":      {lab.Call{Agent: "Analyst", Tool: "payments.refunds", Arguments: json.RawMessage(`{}`)}, refusal.UnknownTool, nil},
 		"unknown version":   {lab.Call{Agent: "Analyst", Tool: "payments.refund", Version: "0.0.1", Arguments: json.RawMessage(`{}`)}, refusal.UnknownTool, nil},
 		"unknown agent":     {lab.Call{Agent: "Nobody", Tool: "payments.refund", Arguments: json.RawMessage(refund)}, refusal.AgentUnknown, nil},
-		"no agent":          {lab.Call{Tool: "payments.refund", Arguments: json.RawMessage(refund)}, refusal.AgentUnknown, nil},
+		"no agent":          {lab.Call{Tool: "payments.refund", Arguments: json.RawMessage(refund)}, refusal.AgentRequired, nil},
 		"not JSON":          {lab.Call{Agent: "Analyst", Tool: "payments.refund", Arguments: json.RawMessage(`{`)}, refusal.MalformedJSON, nil},
 		"outside the roots": {lab.Call{Agent: "Analyst", Tool: "files.read", Arguments: json.RawMessage(`{"path":"/etc/passwd"}`)}, refusal.BoundaryViolation, []string{"built-in:policy.csv:8"}},
 	} {

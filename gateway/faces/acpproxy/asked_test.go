@@ -6,8 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/internal/acp/wire"
 	"github.com/callgate/callgate/internal/jsonrpc"
+	"github.com/callgate/callgate/refusal"
 )
 
 // chooses is a user who chooses the option of a kind.
@@ -103,8 +105,8 @@ func TestACP48NothingStands(t *testing.T) {
 	done()
 }
 
-// TestPermissionWithoutTheOption: a yes without allow_once and a no without reject_once are
-// cancelled: nothing that stands is chosen.
+// TestPermissionWithoutTheOption: a yes without allow_once is a no, and a no without reject_once is
+// cancelled: nothing that stands is chosen. The log has what the agent was told.
 func TestPermissionWithoutTheOption(t *testing.T) {
 	w := newWaits()
 	x := openProxy(t, plan{agent: map[string]answer{wire.MethodSessionPrompt: w.prompt}})
@@ -115,6 +117,22 @@ func TestPermissionWithoutTheOption(t *testing.T) {
 			`"options":[{"optionId":"a","name":"Always","kind":"allow_always"},{"optionId":"n","name":"Never","kind":"reject_always"}]}`)
 		if !strings.HasPrefix(got, `{"outcome":{"outcome":"cancelled"}`) || !strings.Contains(got, code) {
 			t.Fatalf("%s: %s", kind, got)
+		}
+	}
+	// A no that can be told is. Nobody is asked for a yes that cannot.
+	for _, asked := range []string{strings.Replace(asksRM, `"kind":"execute"`, `"kind":"edit"`, 1), asksRM} {
+		asked = strings.Replace(asked, `{"optionId":"y","name":"Yes","kind":"allow_once"},`, "", 1)
+		if got := x.must(x.agent, wire.MethodRequestPermission, asked); !strings.HasPrefix(got, `{"outcome":{"outcome":"selected","optionId":"n"}`) {
+			t.Fatalf("%s", got)
+		}
+	}
+	if got := x.asked(); len(got) > 0 {
+		t.Errorf("the user was asked: %+v", got)
+	}
+	x.eventually("what was not allowed is recorded", func() bool { return strings.Count(strings.Join(x.records(), "\n"), "outcome acp.permission.edit") == 2 })
+	for _, r := range x.h.Journal.Records() {
+		if r.Outcome == audit.HandedOver || r.Event == audit.Ending && r.Code != refusal.PermissionDenied {
+			t.Errorf("recorded as %+v", r)
 		}
 	}
 	// A call that was allowed, and whose agent was not told so, has not been allowed.

@@ -52,16 +52,12 @@ func (p *Proxy) permission(ctx context.Context, r wire.RequestPermissionRequest)
 		return nil, refusedAgent(refuseUnjudged(*fault))
 	}
 	var given []approvedEdit
-	refused = p.judgePermission(ctx, s, described, r.ToolCall, &given)
-	outcome := answerPermission(r.Options, refused == nil)
+	outcome := answerPermission(r.Options, true)
+	if refused = p.judgePermission(ctx, s, described, r.ToolCall, outcome.Outcome == wire.OutcomeSelected, &given); refused != nil {
+		outcome = answerPermission(r.Options, false)
+	}
 	if ctx.Err() != nil { // the turn was cancelled, or the agent has withdrawn the request
 		outcome, refused = wire.PermissionOutcome{Outcome: wire.OutcomeCancelled}, cancelledTurn()
-	}
-	if refused == nil && outcome.Outcome == wire.OutcomeCancelled {
-		refused = refusal.New(refusal.PermissionDenied,
-			"The policy allows this once, and the agent offers no such option. Nothing was allowed.")
-		p.options.Log.Warn("the agent offers no option to allow an allowed tool call once; the gateway answered with cancelled",
-			"kind", string(described.Kind))
 	}
 	s.permissionAnswered(described, refused == nil)
 	if refused == nil {
@@ -95,8 +91,8 @@ func answerPermission(options []wire.PermissionOption, allowed bool) wire.Permis
 }
 
 // judgePermission judges a tool call that the agent will run itself, and hands it over. It returns
-// nil where it may run.
-func (p *Proxy) judgePermission(ctx context.Context, s *session, described attribution.Report, update wire.ToolCallUpdate,
+// nil where it may run. One whose agent cannot be told that it may is called off, and nobody is asked.
+func (p *Proxy) judgePermission(ctx context.Context, s *session, described attribution.Report, update wire.ToolCallUpdate, offered bool,
 	given *[]approvedEdit) (refused *refusal.Error) {
 	defer safe.Catch(func(panicked error) { refused = refusal.From(refusal.Execute, panicked) })
 	if p.options.Executor == nil {
@@ -117,6 +113,15 @@ func (p *Proxy) judgePermission(ctx context.Context, s *session, described attri
 		return refusal.From(refusal.Parse, err)
 	}
 	d := admission.Judge(ctx, gateway.ModeEnforce, gateway.Input{Native: native, Dialogue: answersRules()})
+	if !offered {
+		unoffered := refusal.New(refusal.PermissionDenied,
+			"The policy allows this once, and the agent offers no such option. Nothing was allowed.")
+		if refused = p.options.Executor.CallOff(d, gateway.ModeEnforce, unoffered)[0].Refusal; refused == unoffered {
+			p.options.Log.Warn("the agent offers no option to allow an allowed tool call once; the gateway denied it",
+				"kind", string(described.Kind))
+		}
+		return refused
+	}
 	shown := p.shownCall(s, described, update)
 	ask := p.asker(s, always(shown))
 	p.options.Executor.AwaitApproval(ctx, calls.Wait{Caller: func(ctx context.Context, q approvals.Question) approvals.CallerAnswer {

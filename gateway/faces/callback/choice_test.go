@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 const respondAt = "http://127.0.0.1:9/chosen?secret=1"
@@ -194,6 +195,41 @@ func TestUCH01AtAnotherGateway(t *testing.T) {
 	}
 	if got := w.chosen(); !slices.Equal(got, []string{c.id + " " + respondAt + " 1"}) {
 		t.Errorf("sent %q", got)
+	}
+	// So it is where they are the same. Until the tool has taken it, that is not known to the other.
+	c.says(200, c.asks("The same twice?"))
+	id = c.open()
+	w.calls.once("before Note", func() {
+		if status, body := there.choose(picks(id, 1)); status != 200 {
+			t.Errorf("%d %s", status, body)
+		}
+	})
+	w.engine.accepting = func() {
+		w.engine.accepting = nil
+		if status, body := c.choose(picks(id, 1)); status != 409 || !strings.Contains(body, "call_in_progress") {
+			t.Errorf("while it is sent: %d %s", status, body)
+		}
+	}
+	if status, body := c.choose(picks(id, 1)); status != 200 {
+		t.Errorf("%d %s", status, body)
+	}
+	if got := w.chosen(); len(got) != 2 {
+		t.Errorf("sent %q", got)
+	}
+	// Where neither learns of it, that is told of once the time of a tool is over.
+	c.says(200, c.asks("And by nobody?"))
+	id = c.open()
+	w.engine.accepting = func() { w.calls.fail("Note") }
+	if status, body := c.choose(picks(id, 1)); status != 200 {
+		t.Errorf("%d %s", status, body)
+	}
+	w.engine.accepting = nil
+	w.calls.fail()
+	for _, code := range []string{"call_in_progress", "outcome_unknown"} {
+		if status, body := c.choose(picks(id, 1)); !strings.Contains(body, code) {
+			t.Errorf("%d %s", status, body)
+		}
+		w.advance(time.Minute)
 	}
 	// An authorization leaves what was asked as it is.
 	c.says(200, c.asks("And now?"))

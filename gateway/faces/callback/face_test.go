@@ -43,6 +43,7 @@ type toolEngine struct {
 	tasks     []tool.Call
 	chosen    []string // what people have chosen, and where it was sent
 	responds  error
+	accepting func() // is run for each; may be nil
 	cancelled []tool.Call
 	closed    []string              // threads
 	closing   func(context.Context) // is run for each; may be nil
@@ -72,6 +73,9 @@ func (e *toolEngine) CheckResponse(_ tool.Call, url string) error {
 }
 
 func (e *toolEngine) Respond(_ context.Context, t tool.Call, url string, selected int) error {
+	if e.accepting != nil {
+		e.accepting()
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.chosen = append(e.chosen, fmt.Sprint(t.ID, " ", url, " ", selected))

@@ -32,8 +32,9 @@ const (
 
 // The decisions of a user. A yes that stands is "allow for …", with its time.
 const (
-	allowOnce = "allow once"
-	deny      = "deny"
+	allowOnce      = "allow once"
+	allowForPrefix = "allow for "
+	deny           = "deny"
 )
 
 // approvalAsker asks the client of one call what the call waits for. A client of 2026-07-28 is
@@ -69,11 +70,51 @@ func (f *Face) newApprovalAsker(r request, d *elicit.Dialogue) *approvalAsker {
 // handle makes a call, which waits for people if the policy asks them.
 func (a *approvalAsker) handle(ctx context.Context, input gateway.Input, key string) calls.Outcome {
 	a.offer, a.fault = nil, nil
+	if o, ended := a.declined(ctx, input.Native); ended {
+		return o
+	}
 	o := a.face.options.Executor.HandleAdmittedWaiting(ctx, a.r.admission, input, key, calls.Wait{Caller: a.ask, Park: a.r.pause})
 	if o.ApprovalRequest != nil && a.fault != nil && !(a.r.modern && concernsAnswersOnly(a.fault)) {
 		return failedOutcome(o, input.Native.Name, a.fault)
 	}
 	return o
+}
+
+// declined takes a no to what an earlier response asked, before the call is judged: by now it may
+// wait for nobody, and would run against what its user has decided. A reply of which it cannot be told
+// whether it is a no ends the call, too.
+func (a *approvalAsker) declined(ctx context.Context, native *gateway.NativeCall) (o calls.Outcome, ended bool) {
+	if a.replies[formName] == nil || !elicit.ValidState(a.input.Approval) {
+		return o, false
+	}
+	said, fault := readReply(tool.Question{
+		Name: formName, Kind: tool.QuestionForm, Method: wire.MethodElicitation,
+		Params: json.RawMessage(`{"mode":"form","message":"Decide.","requestedSchema":{"type":"object","required":["decision"],` +
+			`"properties":{"decision":{"type":"string"}}}}`),
+	}, a.replies)
+	switch {
+	case fault != nil:
+	case said.isNo():
+		var err error
+		o, err = a.face.options.Executor.Confirm(ctx, a.r.admission, calls.Confirmation{ID: a.input.Approval, Tool: native.Name}, calls.Wait{})
+		if err == nil {
+			return o, true
+		}
+		switch fault = refusal.From(refusal.Approval, err); fault.Code {
+		case refusal.NotFound:
+			fault = elicit.UnknownState()
+		case refusal.ApprovalConflict:
+			fault = refusal.At(refusal.Approval, fault.Code, fault.Message)
+		}
+	case said.Action == accept && said.Content.Decision != allowOnce && !strings.HasPrefix(said.Content.Decision, allowForPrefix):
+		fault = invalidReply(refusal.Violation{
+			Code: refusal.InvalidValue, Path: "/" + wire.ParamResponses + "/" + formName + "/content/decision", Offset: -1,
+			Message: "The decision must be one of those that the form offers.",
+		})
+	default:
+		return o, false
+	}
+	return failedOutcome(calls.Outcome{CallID: a.input.Approval}, native.Name, fault), true
 }
 
 // ask returns what the client says of a call, and how long its request waits.
@@ -208,7 +249,7 @@ func decisions(q approvals.Question) []string {
 }
 
 // allowFor is a yes that stands, as a user reads it.
-func allowFor(q approvals.Question) string { return "allow for " + duration.Words(q.Remember, 2) }
+func allowFor(q approvals.Question) string { return allowForPrefix + duration.Words(q.Remember, 2) }
 
 // The actions of a user.
 const (
@@ -217,30 +258,43 @@ const (
 	cancel  = "cancel"
 )
 
+// reply is what a user has answered by a form.
+type reply struct {
+	Action  string
+	Content struct{ Decision string }
+}
+
+func (r *reply) isNo() bool {
+	return r.Action == decline || r.Action == accept && r.Content.Decision == deny
+}
+
+// readReply reads what a user has answered by a form. The fault says what is wrong with the answer.
+func readReply(form tool.Question, answers map[string]json.RawMessage) (said reply, fault *refusal.Error) {
+	read, violations, err := elicit.ReadAnswers(&tool.InputRequired{Questions: []tool.Question{form}}, answers)
+	switch {
+	case err != nil:
+		return said, refusal.From(refusal.Approval, err)
+	case len(violations) > 0:
+		return said, invalidReply(violations...)
+	}
+	if err := json.Unmarshal(read.ByName[formName], &said); err != nil {
+		return said, refusal.From(refusal.Approval, err)
+	}
+	return said, nil
+}
+
 // readBallot reads what a user has decided by a form. Without a ballot the user has not; the
 // fault says what is wrong with the answer.
 func readBallot(q approvals.Question, form tool.Question, answers map[string]json.RawMessage) (*approvals.Ballot, *refusal.Error) {
-	read, violations, err := elicit.ReadAnswers(&tool.InputRequired{Questions: []tool.Question{form}}, answers)
-	if err != nil {
-		return nil, refusal.From(refusal.Approval, err)
-	}
-	if len(violations) > 0 {
-		return nil, invalidReply(violations...)
-	}
-	var answer struct {
-		Action  string
-		Content struct{ Decision string }
-	}
-	if err := json.Unmarshal(read.ByName[formName], &answer); err != nil {
-		return nil, refusal.From(refusal.Approval, err)
-	}
-	decision := answer.Content.Decision
-	switch {
-	case answer.Action == decline, answer.Action == accept && decision == deny:
+	said, fault := readReply(form, answers)
+	switch decision := said.Content.Decision; {
+	case fault != nil:
+		return nil, fault
+	case said.isNo():
 		return q.No(), nil
-	case answer.Action == accept && decision == allowOnce:
+	case said.Action == accept && decision == allowOnce:
 		return q.Yes(0), nil
-	case answer.Action == accept && q.Remember > 0 && decision == allowFor(q):
+	case said.Action == accept && q.Remember > 0 && decision == allowFor(q):
 		return q.Yes(q.Remember), nil
 	}
 	return nil, nil

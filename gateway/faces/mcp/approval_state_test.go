@@ -87,6 +87,68 @@ func TestApprovalOfOtherRules(t *testing.T) {
 	}
 }
 
+// TestADenyWins: what a user has decided against does not run, though the call waits for nobody when the reply
+// comes: an approver has approved it meanwhile, or the policy asks no more. A reply that decides nothing stops it by no more
+// than before.
+func TestADenyWins(t *testing.T) {
+	for name, c := range map[string]struct {
+		tool, responses, want, next string
+		runs                        int
+	}{
+		"denied":            {"mine", decides("deny"), "approval_denied", "approval_denied", 0},
+		"declined":          {"mine", `{"approval":{"action":"decline"}}`, "approval_denied", "approval_denied", 0},
+		"by one of the two": {"both", decides("deny"), "approval_denied", "approval_denied", 0},
+		"not the own part":  {"theirs", decides("deny"), "approval_required", "", 0}, // called off
+		"unclear":           {"mine", decides("no"), "invalid_value /inputResponses/approval/content/decision", "", 1},
+		"an unknown action": {"mine", `{"approval":{"action":"reject"}}`, "invalid_value /inputResponses/approval/action", "", 1},
+		"a yes":             {"mine", decides("allow once"), "", "", 1},
+		"cancelled":         {"mine", `{"approval":{"action":"cancel"}}`, "", "", 1},
+	} {
+		said := func(r reply) string {
+			if r.Error.Code != 0 {
+				return r.refusedAt(t)
+			}
+			return r.code()
+		}
+		for _, meanwhile := range []string{"approved", "allowed"} {
+			var config gateway.Config
+			d := openDesk(t, func(c *gateway.Config, _ *calls.Deps) { config = *c })
+			first := d.asks(t, c.tool, formsAndPages, "")
+			if meanwhile == "approved" {
+				d.votes(t, first.header.Get("Callgate-Call-Id"), true)
+			} else {
+				files := deskFiles()
+				files["policy.csv"] = "p, Analyst, acme/alpha, *, , allow\n# end\n"
+				loaded, err := configs.Load(configured(t, files))
+				if err != nil {
+					t.Fatal(err)
+				}
+				config.Policy = loaded.Policy
+				if err := d.kernel.Kernel.Swap(&config); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 2 {
+				r := d.asks(t, c.tool, formsAndPages, answered(first.Result.State, c.responses))
+				if got := said(r); got != c.want || c.want != "" && d.runs() != 0 {
+					t.Errorf("%s, %s: %s, %d runs: %s", name, meanwhile, got, d.runs(), r.raw)
+				}
+			}
+			r := d.asks(t, c.tool, formsAndPages, answered(first.Result.State, `{}`))
+			if got := said(r); meanwhile == "approved" && got != c.next || d.runs() != max(c.runs, d.runs()) {
+				t.Errorf("%s, %s: and then %s, %d runs: %s", name, meanwhile, got, d.runs(), r.raw)
+			}
+		}
+	}
+	// Of a call that has run, the user is told so.
+	d := openDesk(t, nil)
+	state := d.asks(t, "mine", formsAndPages, "").Result.State
+	d.asks(t, "mine", formsAndPages, answered(state, decides("allow once")))
+	if r := d.asks(t, "mine", formsAndPages, answered(state, decides("deny"))); r.code() != "approval_conflict" || d.runs() != 1 {
+		t.Errorf("%d runs: %s", d.runs(), r.raw)
+	}
+}
+
 // TestApprovalKeepsAnswers: a call that answers its tool and waits for its user is the same call
 // when it comes back, answers included.
 func TestApprovalKeepsAnswers(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -56,6 +57,7 @@ func readBody(data []byte) (callRequest, error) {
 	if !ok {
 		return callRequest{}, errors.New("found no object; expected one with tool_id")
 	}
+	dropNulls(object)
 	if _, there := object["tool_id"]; !there {
 		return callRequest{}, errors.New(`"tool_id" is missing`)
 	}
@@ -86,6 +88,11 @@ func readBody(data []byte) (callRequest, error) {
 	return a, nil
 }
 
+// dropNulls drops the members of an object that are null: they are absent.
+func dropNulls(object map[string]any) {
+	maps.DeleteFunc(object, func(_ string, value any) bool { return value == nil })
+}
+
 func (a *callRequest) readTool(v any) error {
 	id, ok := v.(string)
 	parts := toolID.FindStringSubmatch(id)
@@ -106,6 +113,7 @@ func (a *callRequest) readContext(v any) (err error) {
 	if !ok {
 		return errors.New(`"context" must be an object`)
 	}
+	dropNulls(object)
 	for _, name := range []string{"authorization", "secrets"} {
 		given, there := object[name]
 		list, ok := given.([]any)

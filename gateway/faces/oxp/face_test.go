@@ -178,9 +178,9 @@ func TestOXP28And29Bodies(t *testing.T) {
 		`{"request":` + search + `}`, `{"tool_id":"web.search","tool_id":"data"}`, `{"tool_id":"web.search","\u0074ool_id":"data"}`, `{"tool_id":"web.search","input":{"query":"x","qu\u0065ry":"y"}}`,
 		`{"TOOL_ID":"web.search"}`, `{"tool_id":"web.search","Input":{}}`, `{"tool_id":"web.search","inputs":{}}`, `{"tool_id":"web.search","arguments":{}}`, `{"tool_id":"web.search","$schema":"x"}`, `{"tool_id":"web.search","":1}`,
 		`{"tool_id":"web.search","input":null}`, `{"tool_id":"web.search","input":[]}`, `{"tool_id":"web.search","input":"{}"}`, `{"tool_id":"web.search","input":1}`,
-		`{"tool_id":"web.search","call_id":null}`, `{"tool_id":"web.search","call_id":1}`, `{"tool_id":"web.search","call_id":""}`, `{"tool_id":"web.search","call_id":"a\nb"}`, `{"tool_id":"web.search","call_id":"a\u202eb"}`, `{"tool_id":"web.search","call_id":"` + long + `"}`,
+		`{"tool_id":"web.search","call_id":1}`, `{"tool_id":"web.search","call_id":""}`, `{"tool_id":"web.search","call_id":"a\nb"}`, `{"tool_id":"web.search","call_id":"a\u202eb"}`, `{"tool_id":"web.search","call_id":"` + long + `"}`,
 		`{"tool_id":"web.search","trace_id":1}`, `{"tool_id":"web.search","trace_id":"\u0000"}`, `{"tool_id":"web.search","trace_id":"` + long + `"}`,
-		`{"tool_id":"web.search","context":null}`, `{"tool_id":"web.search","context":[]}`, `{"tool_id":"web.search","context":{"user_id":1}}`, `{"tool_id":"web.search","context":{"user_id":"` + long + `"}}`,
+		`{"tool_id":"web.search","context":[]}`, `{"tool_id":"web.search","context":{"user_id":1}}`, `{"tool_id":"web.search","context":{"user_id":"` + long + `"}}`,
 		`{"tool_id":"web.search","context":{"authorization":{}}}`, `{"tool_id":"web.search","context":{"authorization":[{"id":"google","token":"t"}]}}`, `{"tool_id":"web.search","context":{"secrets":[{"id":"a","value":"canary"}]}}`,
 		`{"tool_id":"web.search","input":{"query":1e999999}}`, `{"tool_id":"web.search","input":{"query":` + strings.Repeat("[", 600) + strings.Repeat("]", 600) + `}}`, `{"tool_id":"web.search","input":{"deep":` + strings.Repeat(`{"a":`, 80) + `1` + strings.Repeat(`}`, 80) + `}}`,
 		`{'tool_id':'web.search'}`, `{"tool_id":"web.search",}`, `{"tool_id":"web.search" /* x */}`, `{"tool_id":"web.search","input":{"query":NaN}}`,
@@ -190,12 +190,22 @@ func TestOXP28And29Bodies(t *testing.T) {
 			t.Errorf("%.100q: %d %.300s", body, r.status, r.raw)
 		}
 	}
+	// A member that is null is absent.
+	nulls := strings.Replace(strings.Replace(search, `"call_id":"c-1"`, `"call_id":null`, 1), "{", `{"trace_id":null,"more":null,"context":null,`, 1)
+	for _, body := range []string{nulls, strings.Replace(nulls, `"context":null`, `"context":{"user_id":null,"authorization":null,"secrets":null}`, 1)} {
+		if r := h.call(body); r.status != 200 || r.Success == nil || !*r.Success {
+			t.Errorf("%s: %d %s", body, r.status, r.raw)
+		}
+	}
+	if ran := h.tool.ran(); len(ran) != 2 {
+		t.Errorf("run: %+v", ran)
+	}
 	for _, headers := range [][]string{nil, {"Content-Type", "application/jsonx"}, {"Content-Type", "application/json; charset=latin1"}} {
 		if r := h.ask(http.MethodPost, "/tools/call", search, headers...); r.status != 400 || r.problem.Code != "unsupported_media_type" {
 			t.Errorf("%v: %d %s", headers, r.status, r.raw)
 		}
 	}
-	if ran := h.tool.ran(); len(ran) != 0 {
+	if ran := h.tool.ran(); len(ran) != 2 {
 		t.Errorf("run: %+v", ran)
 	}
 }
@@ -221,6 +231,9 @@ func TestInputsAreJudged(t *testing.T) {
 		r := h.call(`{"input":` + input + `,"tool_id":"web.search","call_id":"c-1"}`)
 		if r.status != 400 || r.problem.Code != code || r.problem.Stage != "parse" || r.header.Get("Callgate-Call-Id") == "" {
 			t.Errorf("%.100s: %d %.300s", input, r.status, r.raw)
+		}
+		if strings.Contains(r.Message, `"tool"`) || strings.Contains(r.Message, `"arguments"`) {
+			t.Errorf("%.100s: the members of no request here: %s", input, r.Message)
 		}
 		records := h.Journal.Records()
 		if len(records) != 1 || records[0].Code != refusal.Code(code) || records[0].Verdict != "refused" || records[0].Tool != "web.search" || records[0].Agent != "Analyst" {
@@ -410,9 +423,10 @@ func TestOXP17Refusals(t *testing.T) {
 		change func(*gateway.Config, *calls.Deps)
 		want   string
 	}{
-		"the policy":    {func(s *gateway.Config, _ *calls.Deps) { s.Defaults.Agent = "Nobody" }, "400 agent_unknown"},
-		"the workspace": {func(s *gateway.Config, _ *calls.Deps) { s.Defaults.Workspace = "other" }, "400 workspace_mismatch"},
-		"the project":   {func(s *gateway.Config, _ *calls.Deps) { s.Defaults.Project = "other" }, "400 project_mismatch"},
+		"no agent":      {func(s *gateway.Config, _ *calls.Deps) { s.Defaults.Agent = "Nobody" }, "400 agent_required"},
+		"an agent":      {nil, "400 agent_unknown Callgate-Agent Nobody"},
+		"the workspace": {nil, "400 workspace_mismatch Callgate-Workspace other"},
+		"the project":   {nil, "400 project_mismatch Callgate-Project other"},
 		"no limiter":    {func(_ *gateway.Config, p *calls.Deps) { p.Limiter = nil }, "400 limiter_unavailable"},
 		"no journal":    {func(_ *gateway.Config, p *calls.Deps) { p.Journal = nil }, "400 audit_unavailable"},
 		"no store":      {func(_ *gateway.Config, p *calls.Deps) { p.Store = nil }, "400 store_unavailable"},
@@ -424,14 +438,15 @@ func TestOXP17Refusals(t *testing.T) {
 		}, "429 caller_rate_limited"},
 	} {
 		h := open(t, c.change)
-		r := h.call(`{"tool_id":"web.search","input":{"query":"x"}}`)
+		want := strings.Fields(c.want)
+		r := h.call(`{"tool_id":"web.search","input":{"query":"x"}}`, want[2:]...)
 		if strings.HasSuffix(c.want, "rate_limited") {
 			r = h.call(`{"tool_id":"web.search","input":{"query":"x"}}`)
 			if r.header.Get("Retry-After") == "" || r.After <= 0 {
 				t.Errorf("%s: %v %s", name, r.header, r.raw)
 			}
 		}
-		if got := fmt.Sprint(r.status, " ", r.code()); got != c.want || r.Message == "" || len(h.tool.ran()) > 1 {
+		if got := fmt.Sprint(r.status, " ", r.code()); got != want[0]+" "+want[1] || r.Message == "" || len(h.tool.ran()) > 1 {
 			t.Errorf("%s: %s", name, r.raw)
 		}
 	}
@@ -572,7 +587,7 @@ func TestOXP26While(t *testing.T) {
 	var working sync.WaitGroup
 	working.Go(func() { first = h.call(`{"tool_id":"callgate.data","call_id":"c"}`) })
 	<-started
-	if r := h.call(`{"tool_id":"callgate.data","call_id":"c"}`); r.status != 200 || *r.Success || r.Error.Code != "call_in_progress" || !*r.Error.CanRetry {
+	if r := h.call(`{"tool_id":"callgate.data","call_id":"c"}`); r.status != 200 || *r.Success || r.Error.Code != "call_in_progress" || !*r.Error.CanRetry || !strings.Contains(r.raw, `"retryable":true`) {
 		t.Errorf("%d %s", r.status, r.raw)
 	}
 	close(end)

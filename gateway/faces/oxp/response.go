@@ -161,7 +161,10 @@ func (f *Face) writeOutcome(c *gin.Context, id string, o calls.Outcome, took tim
 		fields.set("missing_requirements", map[string][]challenge{"authorization": challenges})
 		f.write(c, http.StatusBadRequest, fields)
 	case wasExecuted(failed.Code, failed.Stage):
-		fields.set("can_retry", failed.RetryAfterMS != 0 || failed.Code == refusal.CallInProgress)
+		// The same call_id gets the outcome of the call that runs.
+		again := failed.RetryAfterMS != 0 || failed.Code == refusal.CallInProgress
+		fields.set("can_retry", again)
+		fields.set("retryable", again)
 		f.write(c, http.StatusOK, failure{CallID: id, Duration: duration, Error: fields})
 	default:
 		f.writeError(c, failed.Code, failed.Stage, fields)

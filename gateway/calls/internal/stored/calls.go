@@ -38,9 +38,10 @@ func (s Calls) Update(ctx context.Context, id string, change store.Change) error
 	return tell(s.store, func(s Store) error { return s.Update(ctx, id, change) })
 }
 
-// SetMetadata replaces the metadata of a call, if they are still those that were read.
+// SetMetadata replaces the metadata of a call, if they are still those that were read. Of two that write the
+// same at the same time, one alone does.
 func (s Calls) SetMetadata(ctx context.Context, was *Call, metadata Metadata) error {
-	return s.Update(ctx, was.ID, store.SetMetadata{At: was.Step, Was: was.Metadata, Metadata: metadata.encode()})
+	return s.Update(ctx, was.ID, store.SetMetadata{At: was.Step, Was: was.Metadata, Metadata: metadata.encodeUnique()})
 }
 
 // Open stores a call, or returns the earlier call that has its key.

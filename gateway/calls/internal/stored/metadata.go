@@ -1,6 +1,7 @@
 package stored
 
 import (
+	"crypto/rand"
 	"encoding/json"
 
 	"github.com/callgate/callgate/gateway/events"
@@ -49,10 +50,21 @@ func decodeMetadata(b []byte) (m Metadata) {
 
 // encode returns the metadata as the store keeps it. The questions of a tool are kept as
 // they were read, and are read again once they are answered.
-func (m Metadata) encode() []byte {
-	b, err := wrapper.Marshal(m)
+func (m Metadata) encode() []byte { return encode(m) }
+
+// encodeUnique is encode with a member that is different each time: the store takes a writer of the same bytes
+// for the one that has written them.
+func (m Metadata) encodeUnique() []byte {
+	return encode(struct {
+		Metadata
+		Writer string `json:"writer"`
+	}{m, rand.Text()})
+}
+
+func encode(metadata any) []byte {
+	b, err := wrapper.Marshal(metadata)
 	if err != nil {
-		return nil // metadata always encodes: its one raw part was read
+		return nil // metadata always encode: their one raw part was read
 	}
 	return b
 }
