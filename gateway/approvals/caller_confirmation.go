@@ -9,6 +9,7 @@ import (
 
 	"github.com/callgate/callgate/audit"
 	"github.com/callgate/callgate/gateway"
+	"github.com/callgate/callgate/gateway/consent"
 	"github.com/callgate/callgate/refusal"
 	"github.com/callgate/callgate/store/approval"
 )
