@@ -177,7 +177,7 @@ func TestWarnings(t *testing.T) {
 			"callgate.yaml":  strings.Replace(configtest.Base(t)["callgate.yaml"].Data, "# end", "upstreams: upstreams.yaml\n# end", 1),
 			"upstreams.yaml": "upstreams: [{name: m, base_url: https://example.com/v1, default_output_tokens: 9, models: [{id: small}, {id: big-*}]}]\n# end\n",
 		}, []string{
-			"limits.yaml:1:1: budgets without the key redis are counted by this process alone, and forget what was spent when it ends",
+			"limits.yaml:1:1: budgets without the key redis are counted by this process only, and forget what was spent when it ends",
 			`limits.yaml:2:33: the budget "a" is for "Analist", which matches none of the agents (did you mean "Analyst"?)`,
 			`limits.yaml:3:26: the budget "b" is for "acme/alfa", which matches none of the projects (did you mean "acme/alpha"?)`,
 			`limits.yaml:4:31: the budget "c" is for "smal", which matches none of the models (did you mean "small"?)`,

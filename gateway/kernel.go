@@ -85,9 +85,9 @@ type Observer interface {
 // Kernel judges. It is safe for concurrent use.
 type Kernel struct {
 	config     atomic.Pointer[Config]
-	quarantine atomic.Pointer[map[string]bool] // tools that may not be called
+	quarantine atomic.Pointer[map[string]bool]          // tools that may not be called
 	starting   atomic.Pointer[map[string]time.Duration] // tools that may not be called yet
-	stops      atomic.Pointer[stops]           // nil: nothing is stopped
+	stops      atomic.Pointer[stops]                    // nil: nothing is stopped
 	deps       Deps
 	journal    *journal.Writer
 	// onArguments are the checks of judge that read arguments.

@@ -430,7 +430,7 @@ func TestLine(t *testing.T) {
 		refused      *refusal.Error
 		want         []string
 	}{
-		"no route": {"SECRET", "/a-secret-that-is-as-long-as-a-token", nil, []string{`"level":"INFO","msg":"request","method":"other","route":"none","status":404`, `"code":"not_found"`}},
+		"no route": {"SECRET", "/secret", nil, []string{`"level":"INFO","msg":"request","method":"other","route":"none","status":404`, `"code":"not_found"`}},
 		"fine":     {"GET", "/x", nil, []string{`"level":"INFO","msg":"request","method":"GET","route":"/x","status":200`, `"call_id":"call_1"`}},
 		"refused":  {"GET", "/x", refusal.New(refusal.BadRequest, "secret"), []string{`"level":"INFO"`, `"stage":"request","code":"bad_request"`}},
 		"broken":   {"GET", "/x", refusal.New(refusal.UpstreamUnavailable, "secret").WithCause(errors.New("the cause")), []string{`"level":"ERROR"`, `"status":200`, `"code":"upstream_unavailable","cause":"the cause"`}},

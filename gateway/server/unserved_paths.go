@@ -1,13 +1,11 @@
 package server
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/callgate/callgate/parser"
 	"github.com/callgate/callgate/refusal"
 )
 
@@ -46,25 +44,7 @@ func (s *Server) refuseUnserved(c *gin.Context, code refusal.Code, message strin
 	if api == nil && code == refusal.NotFound {
 		message += " " + whereToGo
 	}
-	refused := refusal.New(code, message)
-	if refused.Code == refusal.NotFound {
-		refused = refused.WithCause(fmt.Errorf("no route takes the path %s", shownPath(c.Request.URL.Path)))
-	}
-	refuse(c, refused)
-}
-
-// maxShownSegment bounds what the log has of a path that no route takes: a longer segment may be a token.
-const maxShownSegment = 24
-
-// shownPath is a path for the log.
-func shownPath(path string) string {
-	segments := strings.Split(path, "/")
-	for i, s := range segments {
-		if len(s) > maxShownSegment {
-			segments[i] = "…"
-		}
-	}
-	return parser.Quote(strings.Join(segments, "/"))
+	refuse(c, refusal.New(code, message))
 }
 
 // apiOf returns the API that a request belongs to; nil where it belongs to none.

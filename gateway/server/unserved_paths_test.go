@@ -45,15 +45,6 @@ func TestUnknownPathsOfAnAPI(t *testing.T) {
 	}
 }
 
-// The log says which path no route takes, but for what may be a token.
-func TestUnservedPathIsLogged(t *testing.T) {
-	var log strings.Builder
-	ask(serverOf(&log, nil), "GET", "/chat/completions/12345678901234567890123456/%0a", http.NoBody)
-	if want := `no route takes the path \"/chat/completions/…/\\n\"`; !strings.Contains(log.String(), want) {
-		t.Errorf("%s\nexpected %s", log.String(), want)
-	}
-}
-
 // A route may read the credential from x-api-key as well (AM-02): either place, or both alike.
 func TestAPIKey(t *testing.T) {
 	d := serverOf(io.Discard, nil, server.Route{Method: http.MethodGet, Path: "/keyed", Serve: echo, APIKey: true})

@@ -175,6 +175,9 @@ func TestRecordedExchanges(t *testing.T) {
 		if found := foundCalls(r); !slices.Equal(found, want) || r.Answers[0].Reason != e.Finish {
 			t.Errorf("%s: found %q and %s, expected %q and %s", e.ID, found, r.Answers[0].Reason, want, e.Finish)
 		}
+		if r.Answers[0].RefuseCalls != nil { // it is not passed on
+			continue
+		}
 		again, err := readWhole(whole(r), options{})
 		if err != nil || describe(again) != describe(r) {
 			t.Errorf("%s: the message as it is passed on is another: %v", e.ID, err)
