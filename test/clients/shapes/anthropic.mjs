@@ -52,7 +52,7 @@ export default {
   'anthropic-web-search-allowed': message({ tools: [{ type: 'web_search_20250305', name: 'web_search' }] }),
   'anthropic-mcp': beta({ betas: ['mcp-client-2025-11-20'], mcp_servers: [{ type: 'url', name: 'tides', url: 'https://tides.example' }], tools: [{ type: 'mcp_toolset', mcp_server_name: 'tides' }] }),
   'anthropic-container': beta({ container: 'container_1' }),
-  'anthropic-unknown-member': message({ plugins: [] }),
+  'anthropic-unknown-member': message({ plugins: [{ id: 'web' }] }),
   'anthropic-of-chat': message(),
   'anthropic-unknown-model': message(),
   'anthropic-tokens': other(async (client, at) => String((await client.messages.countTokens({ model: at.model, messages: question })).input_tokens > 0)),

@@ -167,7 +167,7 @@ export default {
   'openai-responses-background': response({ background: true }),
   'openai-responses-prompt': response({ prompt: { id: 'pmpt_1' } }),
   'openai-responses-logprobs': response({ include: ['message.output_text.logprobs'] }),
-  'openai-responses-unknown-member': response({ context_management: [] }),
+  'openai-responses-unknown-member': response({ context_management: [{ type: 'compaction' }] }),
   'openai-responses-of-chat': response(),
   'openai-responses-retrieve': other((client) => client.responses.retrieve('resp_1')),
   'openai-responses-cancel': other((client) => client.responses.cancel('resp_1')),
