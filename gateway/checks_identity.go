@@ -116,12 +116,11 @@ func (s *Config) principal(credential string) (p *identity.Principal, err error)
 }
 
 // subject returns the agent, workspace and project of a request. Without credentials, the
-// defaults fill in the members that the request omits. With credentials, the principal
-// fills them in if it has only one agent or project. Where the agent does not act in what was filled in, it is
-// the only project where it does.
+// defaults fill in the members that the request omits; where the agent does not act in them, its only project
+// does. With credentials, the principal fills them in if it has only one agent or project.
 func (s *Config) subject(request Request, p *identity.Principal) Subject {
 	if s.Identity == nil {
-		return s.places.Choose(request.Subject, s.Defaults, nil)
+		return s.places.choose(request.Subject, s.Defaults)
 	}
 	if p == nil {
 		return request.Subject
@@ -133,7 +132,7 @@ func (s *Config) subject(request Request, p *identity.Principal) Subject {
 	if len(p.Projects) == 1 {
 		only.Project = p.Projects[0]
 	}
-	return s.places.Choose(request.Subject, only, p)
+	return request.Subject.or(only)
 }
 
 // nameAgent says how a request names its agent, behind a semicolon.

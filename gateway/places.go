@@ -1,10 +1,8 @@
 package gateway
 
 import (
-	"slices"
 	"sync/atomic"
 
-	"github.com/callgate/callgate/identity"
 	"github.com/callgate/callgate/policy"
 	"github.com/callgate/callgate/registry"
 )
@@ -36,18 +34,17 @@ func newPlaces(workspaces policy.Workspaces, rows *policy.Policy, tools int) *pl
 	return p
 }
 
-// Choose fills in what a request does not name, of a caller; nil if no credentials are required. Where
-// the agent does not act in the place that was filled in, it is the only one of the caller's where the agent acts and
-// that is as the request says. If there are several, a project that the request does not name is empty.
-func (p *places) Choose(named, others Subject, caller *identity.Principal) Subject {
+// choose fills in what a request does not name, where no credentials are required. Where the agent does not act in the
+// place that was filled in, it is the only one where the agent acts and that is as the request says. If there are
+// several, what the request does not name of the place is empty.
+func (p *places) choose(named, others Subject) Subject {
 	chosen := named.or(others)
 	if p.of[chosen] != nil || named.Workspace != "" && named.Project != "" {
 		return chosen
 	}
 	var acts []Subject
 	for _, at := range p.ofAgent[chosen.Agent] {
-		if (named.Workspace == "" || named.Workspace == at.Workspace) && (named.Project == "" || named.Project == at.Project) &&
-			(caller == nil || caller.Workspace == at.Workspace && slices.Contains(caller.Projects, at.Project)) {
+		if (named.Workspace == "" || named.Workspace == at.Workspace) && (named.Project == "" || named.Project == at.Project) {
 			acts = append(acts, at)
 		}
 	}
@@ -55,10 +52,7 @@ func (p *places) Choose(named, others Subject, caller *identity.Principal) Subje
 	case len(acts) == 1:
 		return acts[0]
 	case len(acts) > 1 && named.Project == "":
-		chosen.Project = ""
-		if caller == nil {
-			chosen.Workspace = named.Workspace
-		}
+		chosen.Workspace, chosen.Project = named.Workspace, ""
 	}
 	return chosen
 }

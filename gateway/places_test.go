@@ -11,7 +11,7 @@ import (
 )
 
 // TestProjectOfTheAgent: a request without a project acts in the one that is filled in, or else in the only one where its
-// agent acts; of several none is guessed. So it is for each caller, with credentials or without.
+// agent acts; of several none is guessed. A caller with credentials and several projects names one.
 func TestProjectOfTheAgent(t *testing.T) {
 	s := loose(t)
 	s.Workspaces = policy.Workspaces{
@@ -40,7 +40,7 @@ func TestProjectOfTheAgent(t *testing.T) {
 		"no agent":               {example, gateway.Subject{}, "", gateway.Subject{}, "identity agent_required"},
 		"an unknown agent":       {example, gateway.Subject{Agent: "Eve"}, "", gateway.Subject{}, "identity agent_unknown"},
 		"of a key, several":      {example, gateway.Subject{Agent: "Ann"}, "two", gateway.Subject{"Ann", "home", ""}, "workspace project_required"},
-		"of a key, the only one": {example, gateway.Subject{Agent: "Bob"}, "two", gateway.Subject{"Bob", "home", "attic"}, ""},
+		"of a key, one of them":  {example, gateway.Subject{Agent: "Bob"}, "two", gateway.Subject{"Bob", "home", ""}, "workspace project_required"},
 		"of a key, elsewhere":    {example, gateway.Subject{Agent: "Ann", Workspace: "shop"}, "two", gateway.Subject{"Ann", "shop", ""}, "workspace project_required"},
 	} {
 		now := *s

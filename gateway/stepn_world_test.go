@@ -72,7 +72,7 @@ func orderFiles(denied bool) map[string]string {
 	return map[string]string{
 		"policy.csv": rows,
 		"workspaces.yaml": "workspaces:\n" +
-			"  acme: {projects: {alpha: " + project + ", beta: " + project + ", gamma: " + project + ", closed: {agents: [Intern], roots: [/srv]}}}\n" +
+			"  acme: {projects: {alpha: " + project + ", beta: " + project + ", closed: {agents: [Intern], roots: [/srv]}}}\n" +
 			"  globex: {projects: {alpha: " + project + "}}\n",
 		"tools.yaml": `tools:
   - name: acts
@@ -272,7 +272,7 @@ func (a attempt) meet(t testing.TB, of map[bool]*configs.Config) *world {
 		}
 		return tool.Result{Body: []byte(`{"ok":true}`), JSON: true, Attempts: 1}, err
 	}}
-	principal := &identity.Principal{Name: "one", Agents: []string{"Analyst"}, Workspace: "acme", Projects: []string{"alpha", "gamma", "omega", "closed"}}
+	principal := &identity.Principal{Name: "one", Agents: []string{"Analyst"}, Workspace: "acme", Projects: []string{"alpha", "omega", "closed"}}
 	if a.nowhere {
 		principal.Workspace = "nowhere"
 	}
