@@ -19,7 +19,8 @@ type Engine struct {
 }
 
 // NewEngine returns an engine. changed is called for a server whose tools may have changed, as mcp.Options says;
-// it may be nil, and so may logger, which is told of programs that end. Without ReadSecret in the options, the engine reads secrets by a store of its own.
+// it may be nil, and so may logger, which is told of programs that end. Without ReadSecret in the options, the engine
+// reads secrets by a store of its own.
 func NewEngine(version string, options engine.Options, changed func(server string, announced bool), logger *slog.Logger) *Engine {
 	t := &Engine{}
 	if options.ReadSecret == nil {

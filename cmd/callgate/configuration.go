@@ -74,7 +74,8 @@ func (e env) Warned(c *configs.Config, err error) (*configs.Config, error) {
 const maxNamed = 5
 
 // requestIn is a request of an agent in the project of a flag, WORKSPACE/PROJECT, or else in that
-// of the configuration, if the agent acts there, or in the only one that lists the agent. It has no tool yet, and its arguments are not known.
+// of the configuration, if the agent acts there, or in the only one that lists the agent. It has no tool yet, and its
+// arguments are not known.
 func requestIn(c *configs.Config, agent, project string) (policy.Request, error) {
 	r := policy.Request{Agent: agent, Workspace: c.Defaults.Workspace, Project: c.Defaults.Project}
 	if project != "" {

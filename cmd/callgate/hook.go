@@ -52,8 +52,8 @@ install ` + agent + `" prints the settings that name this command.`,
 		Example: "  callgate hook " + agent + " --url http://127.0.0.1:8080 < input.json",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if c.Flags().Changed("agent") && judgedFor == "" {
-				return errNoAgentName
+			if err := notEmpty(c, "agent"); err != nil {
+				return err
 			}
 			ctx, cancel := context.WithTimeout(c.Context(), timeout)
 			defer cancel()
@@ -88,9 +88,6 @@ install ` + agent + `" prints the settings that name this command.`,
 	c.Flags().Var((*durationFlag)(&timeout), "timeout", "how `LONG` the gateway may take; shorter than the agent waits for its hook")
 	return c
 }
-
-// errNoAgentName is that of --agent "$NAME" with a variable that is not set.
-var errNoAgentName = errors.New("--agent is empty; expected a name, or no --agent")
 
 // askHook passes the hook's input on, and returns the gateway's answer. A name judgedFor is that of the agent in the configuration.
 func askHook(ctx context.Context, e env, address, agent, judgedFor string) ([]byte, error) {
@@ -176,8 +173,8 @@ Settings of a user or a project can be changed by the agent itself, which can ed
 		Args:      cobra.MatchAll(arguments(1, 1), cobra.OnlyValidArgs),
 		ValidArgs: []string{"claude-code", "codex"},
 		RunE: func(c *cobra.Command, args []string) error {
-			if c.Flags().Changed("agent") && judgedFor == "" {
-				return errNoAgentName
+			if err := notEmpty(c, "agent"); err != nil {
+				return err
 			}
 			if strings.ContainsAny(judgedFor, "$`\\\"'\n\r\t") { // of which a shell, or Claude Code, would make another name
 				return fmt.Errorf("--agent is %q; expected a name without quotes, $, backslashes and line breaks", judgedFor)

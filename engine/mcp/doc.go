@@ -77,9 +77,10 @@
 // no form at all, and tools say the same of other things. After such a response to a call or to
 // the request of a list, and after 30 quiet seconds, the server is pinged. One that answers
 // the ping by a status or an error other than "method not found" has forgotten the session,
-// and another begins; what is in flight in the one before ends first. A once call is sent again, as a second attempt, only if the response was a
-// status of 4xx that did not have its id, and the server takes a ping in the new session: it has not come to the call.
-// Otherwise it is tool_failed by an error that has its id, and else outcome_unknown.
+// and another begins; what is in flight in the one before ends first. A once call is sent
+// again, as a second attempt, only if the response was a status of 4xx that did not have its
+// id, and the server takes a ping in the new session: it has not come to the call. Otherwise
+// it is tool_failed by an error that has its id, and else outcome_unknown.
 //
 // Everything else is as the engine says it of http: HTTP statuses, connections that
 // break off, and what goes unanswered, of which a once call is outcome_unknown; the

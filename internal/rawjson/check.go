@@ -124,7 +124,8 @@ func Deeper(data []byte, maxDepth int) bool {
 // are written aside.
 func Alike(a, b []byte) bool {
 	x, y := jsontext.Value(bytes.Clone(a)), jsontext.Value(bytes.Clone(b))
-	asWritten := []jsontext.Options{jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)} // as binary ones, long ones would be the same
+	// As binary numbers, long ones would be the same.
+	asWritten := []jsontext.Options{jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)}
 	return x.Canonicalize(asWritten...) == nil && y.Canonicalize(asWritten...) == nil && bytes.Equal(exactNumbers(x), exactNumbers(y))
 }
 

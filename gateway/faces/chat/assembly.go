@@ -146,7 +146,7 @@ func (r *reader) addCall(c *choice, p *callPiece) error {
 	switch begun := !turns.IsBlank(known.Call.Arguments); {
 	case begun && !turns.IsBlank(p.arguments) && (known.isObject || p.isObject):
 		return fmt.Errorf("arguments that are an object, and not the only ones, in call %d", known.index)
-	case begun && known.Row == rowCall: // what is lost in front of them, or behind, is missed at the end
+	case begun && known.Row == rowCall: // in front of the arguments, servers have data of their own
 		if err := p.elsewhere.CheckPiece(p.arguments); err != nil {
 			return err
 		}
@@ -255,8 +255,8 @@ func (c *choice) startCall(p *callPiece, whole bool) (*call, error) {
 func (p *piece) isLike(q *piece) bool {
 	return bytes.Equal(bytes.TrimSpace(p.text), bytes.TrimSpace(q.text)) && bytes.Equal(p.refusal, q.refusal) && p.legacy == q.legacy &&
 		slices.EqualFunc(p.calls, q.calls, func(a, b callPiece) bool {
-			return a.name == b.name && cmp.Or(a.kind, kindFunction) == cmp.Or(b.kind, kindFunction) && turns.SameArguments(a.arguments, b.arguments) &&
-				a.elsewhere.Check(a.arguments) == nil
+			return a.name == b.name && cmp.Or(a.kind, kindFunction) == cmp.Or(b.kind, kindFunction) &&
+				turns.SameArguments(a.arguments, b.arguments) && a.elsewhere.Check(a.arguments) == nil
 		})
 }
 

@@ -10,7 +10,8 @@ import (
 )
 
 // ownMembers are the members of a request that this face reads, and answers for.
-var ownMembers = []string{"model", "messages", "tools", "tool_choice", "parallel_tool_calls", "stream", "stream_options", "n", memberLegacyChoice}
+var ownMembers = []string{"model", "messages", "tools", "tool_choice", "parallel_tool_calls", "stream", "stream_options", "n",
+	memberLegacyChoice}
 
 // forwardedMembers are those that are sent on as they were written: members by which no
 // provider that documents them calls tools, fetches, runs code, or answers for another

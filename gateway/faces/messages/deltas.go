@@ -152,7 +152,7 @@ func (r *reader) blockDelta(e *event, data []byte) error {
 		return err
 	}
 	elsewhere := cmp.Or(b.elsewhereIn(d.raw, "partial_json"), e.elsewhere)
-	if b.Kind == turns.Call && !turns.IsBlank(b.input) { // what is lost in front of the input, or behind it, is missed at the end
+	if b.Kind == turns.Call && !turns.IsBlank(b.input) { // in front of the input, servers have data of their own
 		if err := elsewhere.CheckPiece(d.value); err != nil {
 			return err
 		}

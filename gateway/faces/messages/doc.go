@@ -41,9 +41,9 @@
 // # How a reply is read
 //
 // Strictly, wherever a call can stand; what two readers could understand differently is refused. A whole message has
-// content and a stop_reason (AM-30), which is end_turn for text that states none, and each block a known type, unless unknown ones are allowed (AM-31). The events of a
-// stream are one message_start, then blocks whose index rises, of which several may be open, then the reason why the
-// message stopped, then message_stop (AM-40). A stream is refused when
+// content and a stop_reason (AM-30), which is end_turn for text that states none, and each block a known type, unless
+// unknown ones are allowed (AM-31). The events of a stream are one message_start, then blocks whose index rises, of which
+// several may be open, then the reason why the message stopped, then message_stop (AM-40). A stream is refused when
 //
 //   - an event has a name that differs from the type in its data;
 //   - message_start comes twice (AM-45), or anything but ping after message_stop;

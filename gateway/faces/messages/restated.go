@@ -23,7 +23,8 @@ func (b *block) isRestated(again *block) bool {
 	case !b.calls():
 		return true
 	}
-	return cmp.Or(again.Call.Name, b.Call.Name) == b.Call.Name && cmp.Or(again.Call.ID, b.Call.ID) == b.Call.ID && cmp.Or(again.Call.Group, b.Call.Group) == b.Call.Group &&
+	return cmp.Or(again.Call.Name, b.Call.Name) == b.Call.Name && cmp.Or(again.Call.ID, b.Call.ID) == b.Call.ID &&
+		cmp.Or(again.Call.Group, b.Call.Group) == b.Call.Group &&
 		(again.caller == "" || again.caller == cmp.Or(b.caller, callerDirect)) &&
 		(turns.SaysNothing(again.Call.Arguments) || turns.SameArguments(again.Call.Arguments, b.Call.Arguments))
 }

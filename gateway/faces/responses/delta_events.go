@@ -357,8 +357,8 @@ func (r *reader) statesNoText() bool {
 	return false
 }
 
-// isAlso reports whether a later place states the arguments of a function: one server writes them as its deltas did, and as it
-// read them. Those of the deltas hold.
+// isAlso reports whether a later place states the same arguments of a function, which one server encodes again there. Those that
+// came first hold.
 func (it *item) isAlso(stated []byte) bool {
 	return it.Type == "function_call" && turns.SameArguments(it.call.payload, stated)
 }

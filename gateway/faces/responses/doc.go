@@ -40,8 +40,9 @@
 //
 // A call can stand in up to five places of a stream: in its added item, which may have a piece of it, or {} in its place, in
 // deltas, in the event that ends them, in its done item, and in the reply of the terminal event. Each place that states it must
-// state the same bytes (RS-43), and the same name; so must each place of a text. An item that only the terminal event has counts
-// as any other; the terminal event may list no items (RS-44). An item may come whole, in the event that ends it.
+// state the same bytes (RS-43), and the same name; so must each place of a text. The arguments of a function may be written
+// otherwise in a later place, if they are the same JSON: those of the first place hold. An item that only the terminal event has
+// counts as any other; the terminal event may list no items (RS-44). An item may come whole, in the event that ends it.
 //
 // Items are found by their output_index, which rises; items that share one, by their ids. An event without one is about the item
 // that its item_id names, which may be the call_id of a call, or about the only one that is open; where it may be about several
